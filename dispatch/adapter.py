@@ -127,6 +127,11 @@ class Adapter:
         """A view of the same memory from its first element on."""
         raise self.lacks("restride")
 
+    def permute(self, x, axes):
+        """x with its dimensions in the order of `axes`."""
+        s = self.spec(x)
+        return self.restride(x, tuple(s.shape[axis] for axis in axes), tuple(s.strides[axis] for axis in axes))
+
     def turned(self, x):
         """x with its last two dimensions exchanged."""
         s = self.spec(x)

@@ -23,8 +23,8 @@ class Formulas(Row):
     named = str, dict
 
     def __init__(self, op, key, kernel, where):
-        self.tensors, self.known = [op.names[i] for i in op.derived], ("grad", "result", *op.names)
-        self._read = {}
+        self.op, self.tensors, self.known = op, [op.names[i] for i in op.derived], ("grad", "result", *op.names)
+        self.arrays, self._read = {op.names[i] for i in op.tensors}, {}
         super().__init__(key, kernel, where)
         if isinstance(kernel, dict):
             self.load()
@@ -44,9 +44,21 @@ class Formulas(Row):
                         f"{self.kernel_name} ({self.where}): the formula of {name!r} {what}; there are formulas of "
                         f"{', '.join(self.tensors)}, in terms of {', '.join(self.known)}"
                     )
+            op = self.op
+            self.calls = [
+                self.calling(op, i, formulas[op.names[i]]) if op.names[i] in formulas else None for i in op.derived
+            ]
+            self.reads_result = any("result" in needs(formula) for formula in formulas.values())
             self._loaded[which] = formulas
             return formulas
         return super()._load(which, kernel, ("grad", *self.known[2:], "output_mask"))
+
+    def calling(self, op, i, formula):
+        """The gradient of argument i, fitted to it, as a function of the values of all names that there are."""
+        given = [(need, f"values[{self.known.index(need)}]") for need in needs(formula)]
+        given = [f"{need}={f'whole({value})' if need in self.arrays else value}" for need, value in given]
+        text = f"lambda values: fitted(op, {i}, formula({', '.join(given)}), values[{i + 2}])"
+        return eval(text, dict(fitted=fitted, op=op, formula=formula, whole=whole))
 
     def read(self, mask):
         """The names of what it reads where mask, a bool for each argument that may have a gradient, is True: every
@@ -116,47 +128,40 @@ def gradients(op, row, grad, values, wanted, result=None):
     if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
         why = "its gradient comes from its parts" if row.row else "none is declared"
         raise MissingKernelError(f"{op.schema.name} has no derivative of its own: {why}")
-    kernel, values = row.row.load(), [whole(x) if i in op.tensors else x for i, x in enumerate(values)]
-    if row.reason == "fallback":
-        found = kernel(op, grad, values, tuple(wanted))
-    elif callable(kernel):
-        found = kernel(grad, *values, tuple(wanted))
-    else:
-        if result is None and "result" in row.row.read(tuple(wanted)):
-            result = op.call(values)
-        known = dict(zip(op.names, values), grad=grad, result=result)
-        found = []
-        for i, keep in zip(op.derived, wanted):
-            formula = kernel.get(op.names[i]) if keep else None
-            found.append(formula and formula(**{need: known[need] for need in needs(formula)}))
-    return fitted(op, wanted, [values[i] for i in op.derived], found)
+    kernel = row.row.load()
+    if isinstance(kernel, dict):
+        if result is None and row.row.reads_result and "result" in row.row.read(tuple(wanted)):
+            result = op.call([whole(x) if i in op.tensors else x for i, x in enumerate(values)])
+        known = grad, result, *values
+        return tuple([call(known) if keep and call else None for keep, call in zip(wanted, row.row.calls)])
+    values = [whole(x) if i in op.tensors else x for i, x in enumerate(values)]
+    given = (op, grad, values) if row.reason == "fallback" else (grad, *values)
+    found = kernel(*given, tuple(wanted))
+    found = found if isinstance(found, tuple | list) else (found,)
+    if len(found) != len(op.derived):
+        names = ", ".join(op.names[i] for i in op.derived)
+        raise ArgumentError(f"{op.schema.name}: its derivative gave {len(found)} gradients for {names}")
+    parts = zip(op.derived, wanted, found)
+    return tuple([fitted(op, i, part, values[i]) if keep else None for i, keep, part in parts])
 
 
 def whole(x):
     """x as derivatives read it, if it is an array."""
-    adapter = arrays.adapter_for(x)
+    adapter = arrays.adapter_of(type(x))
     return x if adapter is None else adapter.whole(x)
 
 
-def fitted(op, wanted, given, found):
-    """The gradients that a kernel found, each as its argument, one of `given`, wants it: None where not `wanted`."""
-    found = tuple(found) if isinstance(found, tuple | list) else (found,)
-    if len(found) != len(given):
-        names = ", ".join(op.names[i] for i in op.derived)
-        raise ArgumentError(f"{op.schema.name}: its derivative gave {len(found)} gradients for {names}")
-    fit, fits = op.library.fitting, []
-    for keep, x, grad in zip(wanted, given, found):
-        if not keep or grad is None:
-            fits.append(None)
-        elif not isinstance(x, tuple):
-            fits.append(fit(grad, x))
-        elif not isinstance(grad, tuple | list) or len(grad) != len(x):
-            name, key = op.schema.name, op.names[op.derived[len(fits)]]
-            raise ArgumentError(f"{name}: the formula of {key} gives a list of {len(x)} gradients, one for each")
-        else:
-            parts = zip(grad, x)
-            fits.append(tuple(fit(g, part) if g is not None and has_gradient(part) else None for g, part in parts))
-    return tuple(fits)
+def fitted(op, i, grad, x):
+    """A gradient that was found, if any, as argument i, for which x was given, wants it."""
+    if grad is None:
+        return None
+    fit = op.library.fitting
+    if not isinstance(x, tuple):
+        return fit(grad, x)
+    if not isinstance(grad, tuple | list) or len(grad) != len(x):
+        name = op.schema.name
+        raise ArgumentError(f"{name}: the formula of {op.names[i]} gives a list of {len(x)} gradients, one for each")
+    return tuple(fit(g, part) if g is not None and has_gradient(part) else None for g, part in zip(grad, x))
 
 
 def listed(x):

@@ -51,6 +51,15 @@ def parameter(name):
     return name + "_" if iskeyword(name) else name
 
 
+def key_text(kinds):
+    """(lines before it, the text) of the key of a fast path, by the texts of types: where all are one it is that, as
+    a tuple costs 30 ns more to make and to hash."""
+    if len(kinds) < 2:
+        return [], kinds[0] if kinds else "()"
+    alike = " is ".join([*kinds[1:], "__kind"])
+    return [f"__kind = {kinds[0]}"], f"__kind if {alike} else (__kind, {', '.join(kinds[1:])})"
+
+
 @lru_cache(maxsize=128)
 def compiled(arguments, structured, kind, written, rare, keyed):
     """The code of the function of such arguments, its defaults and its signature: operations with the same ones differ
@@ -79,11 +88,8 @@ def compiled(arguments, structured, kind, written, rare, keyed):
     if CATCHES:
         parameters.append("**__unknown")
         first += "\n    if __unknown:\n        raise __unexpected(__name, __unknown, __signature.parameters)"
-    kinds = [f"__type({names[i]})" for i in keyed]
-    types = kinds[0] if kinds else "()"
-    if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
-        first += f"\n    __kind = {kinds[0]}"
-        types = f"__kind if {' is '.join([*kinds[1:], '__kind'])} else (__kind, {', '.join(kinds[1:])})"
+    before, types = key_text([f"__type({names[i]})" for i in keyed])
+    first += "".join(f"\n    {line}" for line in before)
     source = (WORDED if rare else FUNCTION).format(
         first=first,
         parameters=", ".join(parameters),

@@ -147,11 +147,15 @@ class Table:
         (self.parent or self)._computed = {}
 
     def row(self, key):
-        """The computed entry of a run-time key; one dict hit after the first time."""
+        """The computed entry of a run-time key."""
+        return self.kept(key, self.compute, key)
+
+    def kept(self, key, make, *args):
+        """What make(*args) makes of the rows, until they change; one dict hit after the first time."""
         computed = (self.parent or self)._computed
         found = computed.get((self, key))
         if found is None:
-            found = computed[self, key] = self.compute(key)
+            found = computed[self, key] = make(*args)
         return found
 
     def compute(self, key, direct=True):

@@ -108,6 +108,9 @@ class Tracing(Adapter):
     def restride(self, x, shape, strides):
         return viewed(x, arrays.adapter_for(x.value).restride(x.value, shape, strides), 0)
 
+    def permute(self, x, axes):
+        return viewed(x, arrays.adapter_for(x.value).permute(x.value, axes), 0)
+
     def flip(self, x, axis):
         value = views.flip(x.value, axis)
         record = getattr(x.mode, "record", None)  # of a tape: the gradient is flipped back
@@ -124,11 +127,14 @@ def mode_of(*args):
     return next(x.mode for x in flat(args) if isinstance(x, Traced))
 
 
+LISTS = tuple, list
+
+
 def flat(args):
     """A list of arguments, those in lists one by one."""
     found = []
     for x in args:
-        if isinstance(x, tuple | list):
+        if isinstance(x, LISTS):
             found += x
         else:
             found.append(x)
@@ -137,9 +143,11 @@ def flat(args):
 
 def each(function, x):
     """`function` of x, or of each item of a list."""
-    return type(x)(map(function, x)) if isinstance(x, tuple | list) else function(x)
+    return type(x)(map(function, x)) if isinstance(x, LISTS) else function(x)
 
 
 def bare(x):
     """x, or what is inside of a Traced one."""
-    return each(lambda x: x.value if isinstance(x, Traced) else x, x)
+    if isinstance(x, Traced):
+        return x.value
+    return each(bare, x) if isinstance(x, LISTS) else x

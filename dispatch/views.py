@@ -37,18 +37,19 @@ def turned(x):
 
 def transpose(x):
     """x with its dimensions reversed."""
-    s = spec(x)
-    return restride(x, s.shape[::-1], s.strides[::-1])
+    adapter = arrays.adapter_for(x)
+    return adapter.permute(x, range(len(adapter.spec(x).shape))[::-1])
 
 
 def permute(x, axes):
     """x with its dimensions in the order of `axes`."""
-    s = spec(x)
-    ndim = len(s.shape)
+    adapter = arrays.adapter_for(x)
+    shape = adapter.spec(x).shape
+    ndim = len(shape)
     order = [axis + ndim if axis < 0 else axis for axis in axes]
     if sorted(order) != list(range(ndim)):
-        raise ValueError(f"axes {tuple(axes)} are not a permutation of the {ndim} dimensions of {tuple(s.shape)}")
-    return restride(x, tuple(s.shape[axis] for axis in order), tuple(s.strides[axis] for axis in order))
+        raise ValueError(f"axes {tuple(axes)} are not a permutation of the {ndim} dimensions of {tuple(shape)}")
+    return adapter.permute(x, order)
 
 
 def reshape(x, shape, copy):

@@ -9,7 +9,8 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
 from . import meta
 from .array import asarray
 from .autograd.for_torch import for_torch
-from .autograd.tape import GradTape, vjp
+from .autograd.tape import GradTape
+from .autograd.vjp import vjp
 from .code_origins import specializations
 from .dispatch import MetaArray
 from .epilogues import epilogue

@@ -9,7 +9,8 @@ from numpy.typing import DTypeLike
 
 from .array import asarray as asarray
 from .autograd.for_torch import for_torch as for_torch
-from .autograd.tape import GradTape as GradTape, vjp as vjp
+from .autograd.tape import GradTape as GradTape
+from .autograd.vjp import vjp as vjp
 from .code_origins import specializations as specializations
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain

@@ -12,7 +12,7 @@ LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels
                   first="nbkernels.first_calls:first",
                   replays=dict.fromkeys(("numba.cuda", "CuPy", "torch"), "nbkernels.cuda.replay:replay"),
                   lenders={"NumPy": "nbkernels.tensor_calls:subclasses", "torch": "nbkernels.tensor_calls:tensors",
-                           "traced": "nbkernels.autograd.tape:noting",
+                           "traced": "nbkernels.autograd.notes:noting",
                            "packed": "nbkernels.packing:at_once"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 
 from .. import ops
-from ..dispatch import derive, keys, views
-from ..dispatch.schema import REQUIRED
+from ..dispatch import keys, views
 from ..dispatch.traced import Traced, flat
 from . import on_views
-from .tape import vjp, zeros
+from .notes import Notes
+from .places import zeros
+from .vjp import has_own, op_of, vjp
 
 
 def for_torch(function):
@@ -22,7 +23,7 @@ def for_torch(function):
     """
     import torch
 
-    formulas, level = Formulas.of(function), torch._C._functorch.maybe_current_level
+    op, level, forward_ad = op_of(function), torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
 
     def placed(args, tensors):
         """args with tensors where tensors were."""
@@ -34,29 +35,31 @@ def for_torch(function):
         def forward(context, names, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
-            called, given = _by_place(function, names), placed(context.args, [x.detach() for x in tensors])
-            if formulas is not None and formulas.take(names, tensors):
-                context.pull, result = None, called(*given)
-            else:
-                result, context.pull = vjp(called, *given)
+            called, notes = _by_place(function, names), op and op.table.kept(for_torch, notes_of, op)
+            usual = notes and forward_ad._current_level < 0 and set(op.names).issuperset(names)
+            if usual and False not in [x.is_cpu for x in tensors]:  # it takes no tape; grad is off in here
+                context.pull, context.notes, context.several, result = None, notes, False, called(*args)
+                context.save_for_backward(*tensors, *([result] if notes.reads_result else ()))
+                return result.detach() if [x for x in tensors if x is result] else result
+            result, context.pull = vjp(called, *placed(context.args, [x.detach() for x in tensors]))
             # the tensor that vjp holds would hold this context, and that vjp, until the garbage collector comes
             detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in flat((result,))]
             context.several = isinstance(result, tuple | list)
-            result = tuple(detached) if context.several else detached[0]
-            context.save_for_backward(*tensors, *([result] if context.pull is None and formulas.read_result else ()))
+            context.save_for_backward(*tensors)
             context.save_for_forward(*tensors)
             context.made = list(map(_kind, detached))
-            return result
+            return tuple(detached) if context.several else detached[0]
 
         @staticmethod
         def backward(context, *grads):
             args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
             grad = grads if context.several else grads[0]
-            if not torch.is_grad_enabled() and torch.autograd.forward_ad._current_level < 0:
+            if not torch.is_grad_enabled() and forward_ad._current_level < 0:
                 if context.pull is not None:
                     return None, *context.pull(grad)
-                result = context.saved_tensors[-1] if formulas.read_result else None
-                return None, *formulas.gradients(context.names, grad, args, context.needs_input_grad[1:], result)
+                notes, wanted = context.notes, context.needs_input_grad[1:]
+                result = context.saved_tensors[-1] if notes.reads_result else None
+                return None, *_by_formulas(notes, context.names, grad, args, wanted, result)
             return None, *_gradients(_by_place(function, context.names), args, grads, context.several)
 
         @staticmethod
@@ -164,40 +167,24 @@ def _tangents(called, args, made, several, tangents):
     return [x if _floats(x) else None for x in found]
 
 
-class Formulas:
-    """The derivative of one operation of this library, for tensors in the CPU's memory: it takes no tape."""
+def notes_of(op):
+    """Notes of calls of an op whose derivative takes no tape; False where it has none of its own."""
+    notes = Notes.of(op, keys.CPU, (True,) * len(op.derived))
+    return has_own(op, notes.derivative) and notes
 
-    def __init__(self, op, derivative):
-        self.op, self.derivative = op, derivative
-        self.usual = [None if a.value is REQUIRED else a.value for a in op.arguments]
-        self.read_result = "result" in derive.read(op, derivative, (True,) * len(op.derived))
 
-    @classmethod
-    def of(cls, function):
-        """The Formulas of a public function; None where its op has no single result with a derivative of its own."""
-        op = getattr(function, "op", None)
-        if getattr(op, "library", None) is not ops.LIBRARY or op.function is not function:
-            return None
-        derivative, alone = derive.derivative(op, keys.CPU), len(op.schema.returns) == 1
-        own = derivative.row is not None and derivative.reason != keys.COMPOSITE_IMPLICIT
-        return cls(op, derivative) if own and alone and op.output_differentiability is True else None
-
-    def take(self, names, tensors):
-        """Whether they are for a call with keywords of these names."""
-        return all(name in self.op.names for name in names) and all(x.is_cpu for x in tensors)
-
-    def gradients(self, names, grad, args, wanted, result):
-        """The gradient of each argument of a call, None where `wanted` is False. The last arguments are keywords, with
-        these names."""
-        op, places = self.op, [*range(len(args) - len(names)), *map(self.op.names.index, names)]
-        values, mask = [*self.usual], [False] * len(self.usual)
-        for i, x, keep in zip(places, args, wanted):
-            convert = None if x is None else op.converters[i]
-            x = x if convert is None else convert(op.schema.name, x)
-            values[i], mask[i] = tuple(x) if type(x) is list else x, keep
-        chosen = [mask[i] for i in op.derived]
-        found = dict(zip(op.derived, on_views.gradients(op, self.derivative, grad, values, chosen, result)))
-        return [ops.copy(found[i]) if found.get(i) is grad else found.get(i) for i in places]
+def _by_formulas(notes, names, grad, args, wanted, result):
+    """The gradient of each argument of a call of tensors in the CPU's memory, None where `wanted` is False. The last
+    arguments are keywords, with these names."""
+    op = notes.op
+    places, values, mask = [*range(len(args) - len(names)), *map(op.names.index, names)], [*notes.usual], {}
+    for i, x, keep in zip(places, args, wanted):
+        convert = None if x is None else op.converters[i]
+        x = x if convert is None else convert(op.schema.name, x)
+        values[i], mask[i] = tuple(x) if type(x) is list else x, keep
+    chosen = [mask.get(i, False) for i in op.derived]
+    found = dict(zip(op.derived, on_views.gradients(op, notes.derivative, grad, values, chosen, result)))
+    return [ops.copy(found[i]) if found.get(i) is grad else found.get(i) for i in places]
 
 
 def _by_place(function, names):

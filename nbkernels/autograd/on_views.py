@@ -12,14 +12,16 @@ from ..tensor_calls import array_of, tensor_of, viewer
 def gradients(op, derivative, grad, values, wanted, result=None):
     """What `derive.gradients` says. A gradient of a tensor is grad itself, or has memory of its own: torch's autograd
     adds to what it is given, and does not see that arrays share memory."""
+    if type(grad) is np.ndarray:
+        return everyday(derivative, None, grad, values, wanted) or derive.gradients(
+            op, derivative, grad, values, wanted, result
+        )
     adapter = arrays.adapter_for(grad)
-    tensors = adapter is not None and adapter.name == "torch"
-    if type(grad) is np.ndarray or tensors:
-        found = everyday(derivative, adapter, grad, values, wanted)
-        if found is not None:
-            return found
-    if not tensors:
+    if adapter is None or adapter.name != "torch":
         return derive.gradients(op, derivative, grad, values, wanted, result)
+    found = everyday(derivative, adapter, grad, values, wanted)
+    if found is not None:
+        return found
     try:
         seen, *views = [array_of(x) for x in (grad, result, *values)]
     except TypeError:
@@ -34,7 +36,10 @@ def gradients(op, derivative, grad, values, wanted, result=None):
 
 def in_order_of(x, a, b):
     """a @ b, by columns if x is. The bits are the same, as every element is one chain over k."""
-    return ops.mm(b.T, a.T).T if x.strides[0] < x.strides[1] else ops.mm(a, b)
+    rows, columns = x.strides
+    if abs(rows) < abs(columns) and rows and 1 not in x.shape:
+        return ops.mm(b.T, a.T).T
+    return ops.mm(a, b)
 
 
 def of_mm(wanted, grad, self, mat2):
@@ -52,7 +57,8 @@ def of_linear(wanted, grad, input, weight, bias=None):
     return [*given, ops.sum_to(grad, bias.shape) if wanted[2] else None]
 
 
-EVERYDAY = {"nbkernels.autograd.products:MM": of_mm, "nbkernels.autograd.products:LINEAR": of_linear}
+PRODUCTS = "nbkernels.autograd.products:"
+EVERYDAY = {f"{PRODUCTS}MM": of_mm, f"{PRODUCTS}MATMUL": of_mm, f"{PRODUCTS}LINEAR": of_linear}
 
 
 def everyday(derivative, adapter, grad, values, wanted):
@@ -61,19 +67,17 @@ def everyday(derivative, adapter, grad, values, wanted):
     function = EVERYDAY.get(kernel) if type(kernel) is str else None
     if function is None:
         return None
-    given = [x for x in (grad, *values) if x is not None]
+    given = [grad, *[x for x in values if x is not None]]
     tensors = type(grad) is not np.ndarray
     if tensors:
         seen = viewer()
         given = [seen(x) for x in given]
     first = given[0]
-    if type(first) is not np.ndarray or first.dtype.char not in "fd" or first.ndim != 2:
+    if type(first) is not np.ndarray or (dtype := first.dtype).char not in "fd":
         return None
-    for x in given[1:]:
-        if type(x) is not np.ndarray or x.dtype is not first.dtype or 1 in x.shape or 0 in x.shape:
-            return None
-        if x.ndim != (1 if x is given[-1] and len(given) == 4 else 2) or min(x.strides) <= 0:
-            return None
+    ndims = [x.ndim if type(x) is np.ndarray and x.dtype is dtype else None for x in given]
+    if ndims != [2, 2, 2] and ndims != [2, 2, 2, 1]:
+        return None
     if not tensors:
         return function(wanted, *given)
     with adapter.limited():

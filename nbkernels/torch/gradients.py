@@ -11,7 +11,7 @@ import torch
 
 from ..autograd import on_views
 from ..autograd.gradients import upright
-from ..autograd.tape import vjp
+from ..autograd.vjp import vjp
 from ..dispatch import arrays, derive, keys, layout
 from ..dispatch.adapter import Spec
 from ..tensor_calls import tensor_of

@@ -242,6 +242,17 @@ def test_everyday_products_have_the_formulas_bits(dtype):
     other = {"f4": "f8", "f8": "f4"}[dtype]
     assert pair("linear", grad, (x, w.astype(other), b), (True,) * 3)[0] is None
     assert pair("linear", grad[None], (x[None], w, b), (True,) * 3)[0] is None
-    assert pair("linear", grad[:1], (x[:1], w, b), (True,) * 3)[0] is None
-    assert pair("mm", grad, (x[::-1], w.T), (True, True))[0] is None
+    none = np.zeros((0, 3), dtype)
+    for name, given in (
+        ("linear", (grad[:1], (x[:1], w, b), (True,) * 3)), ("linear", (grad[:, :1], (x, w[:1], b[:1]), (True,) * 3)),
+        ("mm", (grad, (x[::-1], w.T), (True, True))), ("mm", (grad, (x[::-1, ::-1], w.T[::-1]), (True, True))),
+        ("mm", (grad[:, :1], (x, w.T[:, :1]), (True, True))), ("mm", (grad, (x[:, :1], w.T[:1]), (True, True))),
+        ("mm", (grad, (np.asfortranarray(x)[::-1], w[::-1].T), (True, True))),
+        ("mm", (grad, (np.broadcast_to(x[:1], x.shape), np.broadcast_to(w.T[:, :1], w.T.shape)), (True, True))),
+        ("mm", (grad[:0], (none, w.T), (True, True))), ("linear", (grad[:0], (none, w, b), (True,) * 3)),
+    ):  # fmt: skip
+        for found, expected in zip(*pair(name, *given), strict=True):
+            np.testing.assert_array_equal(found, expected)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            assert 1 in found.shape or found.strides == expected.strides
     assert on_views.everyday(row["mm"], adapter, grad, [x, w.T, None, "chain", None, None], (True, True)) is None

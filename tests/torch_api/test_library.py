@@ -10,7 +10,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import ops
-from nbkernels.autograd.for_torch import Formulas
+from nbkernels.autograd.for_torch import notes_of
 from nbkernels.operations import DIVISOR, ELEMENTWISE
 from nbkernels.ops import LIBRARY
 from tests.cases import EVERY
@@ -386,7 +386,7 @@ def test_gradients_share_no_memory(name):
 
 def test_for_torch_of_an_operation_takes_its_formulas():
     """With the bits of what a tape gives for a function that calls the operation, once and twice."""
-    judged = [op for op in ALL if Formulas.of(op.function) is not None]
+    judged = [op for op in ALL if notes_of(op)]
     assert len(judged) > 40
     for op in judged if EVERY else judged[::3]:
         _, args = call(op)
