@@ -1,5 +1,5 @@
 """The packed path's kernels, each compiled alone: micro-kernels, and the code that packs and multiplies for them.
-`missing` names those that a product needs and that are not compiled yet, of one column or row gemv/other_dtypes.py's."""
+`missing` names those that a product needs and that are not compiled yet; of one column or row gemv/other_dtypes's."""
 
 from __future__ import annotations
 
