@@ -121,9 +121,9 @@ def test_vectors_of_other_dtypes_have_the_bits_of_the_packed_path(rng, dtype):
 
 @pytest.mark.parametrize("dtype", [*COMPLEX, "int64"])
 def test_vectors_of_other_dtypes_with_conj_and_factors(rng, monkeypatch, dtype):
-    forms, factors = ("", "a", "b", "ab"), ((0, 1), (1, 1), (0.5, -2), (1 - 2j, 3j), (-0.0, 1))
+    forms, factors = ("", "a", "b", "ab"), ((0, 1), (0, -2), (1, 1), (0.5, -2), (1 - 2j, 3j), (-0.0, 1))
     if dtype not in COMPLEX:
-        forms, factors = ("",), ((0, 1), (1, 1), (5, -2))
+        forms, factors = ("",), ((0, 1), (0, -2), (1, 1), (5, -2))
     for (m, k), conj in itertools.product(((1, 1), (5, 7), (97, 40), (3, 4100), (1100, 70)), forms):
         a, v, x = (numbers(rng, size, dtype, 0.02) for size in ((m, k), (k, 1), (m, 1)))
         turned = {"a": "b", "b": "a"}.get(conj, conj) or None
