@@ -12,7 +12,7 @@ from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
-from ..gemm.context import WORDS, matrices, sub, up
+from ..gemm.context import WORDS, even, matrices, part, sub
 from ..gemm.store import finish
 from ..runtime.machine import l2
 from .axpyf import columns
@@ -51,16 +51,16 @@ def work(tile) -> int:
             m, a, v = f.n, (f.b, f.csb, f.rsb), (f.a, f.csa, 0)
             c, x = (f.c, f.csc, 0), (f.x, f.csx, 0)
         direct = f.k <= SEGMENT and f.x == 0 and f.unit != 0 and c[1] == 1  # sums are results
-        part, total, held = scratch(BLOCK), scratch(BLOCK), m * f.k * size
+        chains, sums, held = scratch(BLOCK), scratch(BLOCK), m * f.k * size
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
-        each = min(most, up((m + f.tasks - 1) // f.tasks, tile.lanes))
+        each = even(part(m, f.tasks, tile.lanes), most, tile.lanes)  # as many blocks for each thread
         for i in range(task * each, m, f.tasks * each):
             h, ci, xi = min(each, m - i), sub(c, i, 0, size), sub(x, i, 0, size)
             for p in range(0, f.k, SEGMENT):
                 steps = min(SEGMENT, f.k - p)
-                t = ci[0] if direct else part
+                t = ci[0] if direct else chains
                 _sums(tile, h, sub(a, i, p, size), sub(v, p, 0, size), steps, t, held)
                 if not direct:
-                    finish(tile, (h, 1), (part, 1), (total, 1), p == 0, p + steps == f.k, ci, xi, alpha, beta)
+                    finish(tile, (h, 1), (chains, 1), (sums, 1), p == 0, p + steps == f.k, ci, xi, alpha, beta)
 
     return compiled(run, WORDS.kernel, f"gemv_{tile}")
