@@ -7,7 +7,7 @@
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise.loop_nest import BUFFERS
 from nbkernels.cpu.gemm import block, blocking, deep, even, little, paths, short, stacks, stacks_float
-from nbkernels.cpu.gemv import jobs
+from nbkernels.cpu.gemv import jobs, other_dtypes
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.vector import LINE
 
@@ -59,9 +59,11 @@ def products():
             f"none: {size(block.ROOM)} for A and {size(paths.PANEL)} for a panel of B, which the code itself keeps",
         ),
         "gemv": (
-            "m = 1 or n = 1, of a matrix whose rows or columns are contiguous",
+            "m = 1 or n = 1, of a matrix whose rows or columns are contiguous; of floats, complex numbers, and whole "
+            "numbers of 4 and 8 bytes (with AVX2 of 4)",
             f"none where the chains are results (k <= {SEGMENT}, no self, alpha 1) or up to "
-            f"{size(jobs.HERE)}; {planes} * m * n, {EIGHT}",
+            f"{size(jobs.HERE)}; {planes} * m * n, {EIGHT}; of other dtypes "
+            f"than floats none: {size(other_dtypes.KEPT)} for a vector that is strided, which the code itself keeps",
         ),
         "mv, addmv": (
             "a matrix and a vector of float32 or float64",

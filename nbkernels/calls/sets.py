@@ -185,6 +185,7 @@ def _all():
         yield Call.of("bmm", a_(2, 100, 100), a_(2, 100, 100))
         yield from _edges(dtype)
         yield from _vectors(dtype)
+        yield Call.of("matmul", a_(300), a_(300, 300))
         yield from _sums(dtype)
     for dtype in (*FLOATS, "bool", *others):
         for name in BINARY:

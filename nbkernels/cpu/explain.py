@@ -21,7 +21,7 @@ from .gemm.context import buffers
 from .gemm.context_setup import swapped
 from .gemm.gemm import clash, same
 from .gemm.general_entry import shared as shared_stack
-from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
+from .gemm.kinds import by_unit, default_mode, in_place, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.stacks import choose as batch_path
 from .gemm.tuned import slot_of, tuned
@@ -29,7 +29,7 @@ from .gemv.dot import DTYPES, SHARED
 from .gemv.jobs import ROWS_SHARED
 from .gemv.jobs import SHARED as VECTORS_SHARED
 from .runtime import threads
-from .runtime.status import BY_COLUMNS, BY_ROWS, PACKED, PATHS, SMALL
+from .runtime.status import BY_COLUMNS, BY_ROWS, GEMV, PACKED, PATHS, SMALL
 
 # The compiled function that does the work of each path; its name goes on with the dtype.
 WORK = {"gemv": "gemv", "thin": "gemm_thin", "deep": "gemm_deep", "short": "gemm_short", "columns": "gemm_columns",
@@ -68,7 +68,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     kind = replace(b.kind, out=kind.out) if ready else kind
     cut = b.tiles if ready else None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
-    way = path_of(out, x, a, b, threads.count()) if plain else PACKED
+    single = (a if n == 1 else b).strides[-2:] if in_place(kind) and cut is None and 1 in (m, n) else ()
+    way = path_of(out, x, a, b, threads.count()) if plain else GEMV if size in single else PACKED
     path = PATHS[way]
     stack = batch_path(out, x, a, b, threads.count(), kind.a, alpha) if count > 1 and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
@@ -78,7 +79,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
     kind = kind if cut else by_unit(kind, m, n, k)
-    which, workers = slot_of(out, a, b), threads.count() if shared(way, m, n, k) else 1
+    steps = k if plain or min(m, n) > 1 else k * a.dtype.itemsize
+    which, workers = slot_of(out, a, b), threads.count() if shared(way if plain else PACKED, m, n, steps) else 1
     tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))

@@ -91,6 +91,7 @@ FIXED = {
     "gemv/gemv.py": "KEPT",
     "gemv/jobs.py": "BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE",
     "gemv/mv.py": "KEPT APART BLOCK",
+    "gemv/other_dtypes.py": "BLOCK KEPT",
     "gemv/vectors.py": "WAYS",
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
     "numpy_loops/products.py": "ALWAYS",
@@ -147,6 +148,7 @@ def test_there_are_not_more():
 
 
 def test_there_are_not_more_lines():
-    """Of cpu and jit together; 15,000 are wanted."""
+    """Of cpu and jit together; 15,000 are wanted. 135 came with matrices of complex and of whole numbers that are read
+    in place beside a vector: .08 to .5 of the time."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_195
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_330

@@ -243,6 +243,7 @@ OTHERS = [
 
 # In what is compiled: each costs the compilation of what its tests use.
 PATHS = "tests/product/test_every_path.py"
+VECTORS = "tests/product/test_gemv.py"
 COMPILED = [
     ("jit/compile/compiler.py", "check(self._final_module)", "pass", "tests/disk/test_cache.py -k may_raise"),
     ("jit/compile/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/disk/test_cache.py -k may_raise"),
@@ -331,6 +332,9 @@ COMPILED = [
     ("cpu/gemm/short.py", "last and stop != MEMORY else PARTIAL", "stop != MEMORY else PARTIAL", f"{PATHS} -k short"),
     ("cpu/gemm/columns.py", "own = f.room + piece * f.share if", "own = f.room if", f"{PATHS} -k columns"),
     ("cpu/gemv/gemv.py", "g.csa, g.csc, g.csx", "g.csa, g.csc, g.rsx", f"{PATHS} -k gemv"),
+    ("cpu/gemv/other_dtypes.py", "f.unit != 0 and c[1] == 1", "c[1] == 1", f"{VECTORS} -k factors"),
+    ("cpu/gemv/other_dtypes.py", "direct = f.k <= SEGMENT and", "direct =", f"{VECTORS} -k other_dtypes_have"),
+    ("cpu/gemm/kernels.py", "kind=tile.kind.swapped()", "kind=tile.kind", f"{VECTORS} -k factors"),
 ]
 
 MUTANTS = [

@@ -46,10 +46,14 @@ a, b = rng.integers(-128, 128, (9, 603)).astype("int8"), rng.integers(0, 256, (6
 assert (nbkernels.mm(a, b, out_dtype="int32") == a.astype("int32") @ b.astype("int32")).all()
 a, b = (rng.integers(-(2**63), 2**63 - 1, shape, "int64", endpoint=True) for shape in ((9, 603), (603, 50)))
 assert (nbkernels.mm(a, b) == a @ b).all()
+assert (nbkernels.mv(a, b[:, 0]) == a @ b[:, 0]).all()
+assert (nbkernels.mv(b.T.astype("int32"), a[0].astype("int32")) == b.T.astype("int32") @ a[0].astype("int32")).all()
 for dtype in ("float16", "complex64"):
     unit = [1, 1j if dtype == "complex64" else 1]
     a, b = (rng.standard_normal((*shape, 2)) @ unit for shape in ((9, 603), (603, 50)))
     bits.update(nbkernels.mm(a.astype(dtype), b.astype(dtype)).tobytes())
+    v = b[:, :1].astype(dtype)
+    bits.update(b"".join(nbkernels.mm(a.astype(dtype, order), v).tobytes() for order in "CF"))
 halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
 halves = np.where(abs(halves) < 60000, halves, np.float16(0))  # without NaN, whose bits may differ
 one = np.eye(256, dtype=np.float16)

@@ -185,7 +185,8 @@ def checked() -> int:
         vector = s.inner == 1 and s.batches == 0  # by a matrix: floats have an order of their own for it
         held, shared = how & HELD != 0, how & (HELD | SHARED) != 0
         s.rooms = p.rooms if shared else 0
-        workers = 1 if held and s.count > 1 else padded.workers(p.launch, one, shared)
+        work = one if m > 1 and n > 1 else one * p.size_a  # a matrix that is read once: its bytes
+        workers = 1 if held and s.count > 1 else padded.workers(p.launch, work, shared)
         most = PARALLEL if FEW_REGISTERS or workers > 1 else SERIAL
         s.alone = alone if vector or (k <= DEEPEST and one <= most) else 0
         if p.little != 0 and beta == 0 and alpha == 1 and m * n <= OUTPUTS and one <= LITTLE:

@@ -22,7 +22,7 @@ WORDS = Record(
     next jobs |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
     workers tasks near scalars unit reads loops mixed sided numpy result after context own
-    micro nv lanes packs brackets
+    micro nv lanes packs in_place brackets
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block down across stretch bpanels ready part total share need blocks room start stop
     """,

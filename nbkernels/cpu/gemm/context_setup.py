@@ -11,6 +11,7 @@ from . import matrix_unit
 from .blocking import Tiles
 from .context import WORDS, near, prepare, swaps
 from .kernels import ready
+from .kinds import in_place
 from .microkernel import table
 
 
@@ -32,7 +33,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
-    f.packs, f.sided = ready(tile).ctypes.data, kind.swapped() != kind
+    f.packs, f.in_place, f.sided = ready(tile).ctypes.data, in_place(kind), kind.swapped() != kind
     f.brackets = matrix_unit.brackets(kind.a) if kind.way == UNIT else 0
     return f.tobytes()
 

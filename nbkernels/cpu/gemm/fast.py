@@ -31,7 +31,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # of other dtypes the general entry for matrices, what it reads, and None.
 _entries = {}
 _others = {}  # dtype -> general_entry.General of all other products, with factors of 1
-_worded = {}  # dtypes of a and b, out_dtype, mode and conj, or a dtype and "column" -> the same
+_worded = {}  # dtypes of a and b, out_dtype, mode and conj -> the same
 
 
 def _entry(dtype):
@@ -43,8 +43,8 @@ def _entry(dtype):
 
 
 @functools.lru_cache(512, typed=True)
-def _general(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None, swapped=False):
-    """The entry for a kind of product with factors and keywords, or for C' = B' A'; None where they cannot be had."""
+def _general(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
+    """The entry for a kind of product with factors and keywords; None where they cannot be had."""
     second, wanted = second or dtype, dtype.name if out_dtype is None else asked(out_dtype)
     names = [NAMES.get(each) or OTHERS.get(each) or (each.name if each.name == "bfloat16" else None)
              for each in (dtype, second)]  # fmt: skip
@@ -60,7 +60,6 @@ def _general(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
     kind, result = kind_of(*names, wanted, conj, mode), dtype if alike else np.dtype(wanted)
-    kind = kind.swapped() if swapped else kind
     return general(kind, wrapped(beta, kind), wrapped(alpha, kind), result, not alike)
 
 
@@ -145,19 +144,6 @@ def general_fast(a, b, out, x=None, beta=ONE, alpha=ONE, how=0, conj=None):
         return _asked(entry, out, x, a, b, how, told)
     except (TypeError, IndexError, ValueError, OverflowError):  # no factors, no dimensions: the checks will say it
         return None
-
-
-def column_fast(a, v, out, x, beta, alpha):
-    """A matrix of other dtypes by a vector, likewise. Of complex numbers it is computed as C' = B' A', whose row fills
-    vectors: 300x500 of complex64 109 us, so 53, its columns contiguous 109 and 33 (AVX-512)."""
-    if a.dtype.kind != "c":
-        return general_fast(a, v, out, x, beta, alpha)
-    usual, key = (x is None or beta == 1) and alpha == 1, (a.dtype, "column")
-    entry = _worded.get(key) if usual else None
-    if entry is None and not first_products.first(a, v[:, None], x is None and usual):
-        entry = _general(a.dtype, *(ONE, ONE) if usual else (beta, alpha), swapped=True)
-        entry = background.kept(_worded, key, entry) if usual else entry
-    return _asked(entry, out, x, v, a.T, 0)
 
 
 def _new(a, b, beta, alpha, conj, first):

@@ -28,11 +28,10 @@ from .blocking import Tiles, given
 from .context_setup import filled
 from .entry import SERIALLY, small_entry, small_table, supplied
 from .general_entry import MATRICES, general
-from .kinds import by_unit, default_tiles, kind_of, of_depth, tiles_of
+from .kinds import by_unit, default_tiles, kind_of, of_depth
 from .packed import packed
 from .paths import PARALLEL, path_of
 from .syrk import mirrored, symmetric
-from .tuned import slot_of
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
@@ -91,7 +90,6 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj=None, mode:
             return False
     m, n, k = *out.shape, a.shape[1]
     kind = kind if tiles else by_unit(kind, m, n, k)
-    tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after)
@@ -105,7 +103,7 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
         return _run_small(out, x, a, b, beta, alpha)
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
-        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers)
+        return packed(out, x, a, b, beta, alpha, None, kind, workers)
     f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)

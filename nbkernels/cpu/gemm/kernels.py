@@ -1,9 +1,10 @@
 """The packed path's kernels, each compiled alone: micro-kernels, and the code that packs and multiplies for them.
-`missing` names those that a product needs and that are not compiled yet."""
+`missing` names those that a product needs and that are not compiled yet; of one column or row gemv/other_dtypes's."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ...jit.abi.address import invoke, peek, pointer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
+from ..gemv import other_dtypes
 from . import tiny
 from .block import ROOM
 from .context import WORDS
@@ -27,10 +29,10 @@ TILE = Record("Tile", """height width a rsa csa b words starts stop first last p
                          ahead pace gap unit""")  # fmt: skip
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# A tile's kernels: four pack panels, or some rows of panels; one multiplies; those of stacks_float.py come after it.
-# `supply` takes the place of a micro-kernel, PACKS + a kernel that packs, TINY + a place in tiny.py's table, or
-# STACKS + a kernel of stacks.
-PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
+# A tile's kernels: four pack panels, or some rows of panels; two are for one column or one row; one multiplies; those
+# of stacks_float.py come after it. `supply` takes the place of a micro-kernel, PACKS + a kernel before the one that
+# multiplies, TINY + a place in tiny.py's table, or STACKS + a kernel of stacks.
+PANEL_A, PANEL_B, STRIP_A, STRIP_B, COLUMN, ROW, MULTIPLIER = range(7)
 PACKS, TINY, STACKS = 1 << 12, 1 << 16, 1 << 17
 _READY: dict = {}
 
@@ -57,10 +59,22 @@ def packers(f, few):
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
 
 
+@plain
+def single(f):
+    """Which kernel reads the matrix that meets one column or one row as it lies, of kinds that have one; or -1."""
+    if f.in_place == 0 or (f.m > 1 and f.n > 1):
+        return -1
+    if f.n == 1:
+        return COLUMN if f.rsa == 1 or f.csa == 1 else -1
+    return ROW if f.rsb == 1 or f.csb == 1 else -1
+
+
 @jit(forceinline=True)
 def missing(f, few):
-    """The place of a micro-kernel, or PACKS + what packs, that a product of `few` tiles or more lacks; or -1."""
-    (a, b), packs = packers(f, few), pointer(f.packs)
+    """The place of a micro-kernel, or PACKS + another kernel, that a product of `few` tiles or more lacks; or -1."""
+    (a, b), packs, way = packers(f, few), pointer(f.packs), single(f)
+    if way >= 0:
+        return PACKS + way if packs[way] == 0 else -1
     if packs[b] == 0:
         return PACKS + b
     if packs[a] == 0:
@@ -123,7 +137,9 @@ def supply(tile, at: int) -> None:
     elif at >= TINY:
         tiny.table(tile).supply(at - TINY)
     elif at >= PACKS:
-        ready(tile)[at - PACKS] = _pack_kernel(tile, at - PACKS)
+        at -= PACKS
+        first = replace(tile, kind=tile.kind.swapped()) if at == ROW else tile  # the matrix
+        ready(tile)[at] = other_dtypes.work(first) if at in (COLUMN, ROW) else _pack_kernel(tile, at)
     else:
         table(tile).supply(at)
 

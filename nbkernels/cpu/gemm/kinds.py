@@ -10,7 +10,7 @@ from ...jit.disk import levels
 from ...jit.ir import amx
 from ...jit.ir.chain import crossed, ways
 from ...jit.ir.kind import BYTES, SIGNLESS, UNIT, Kind
-from ...jit.ir.vector import width_bits
+from ...jit.ir.vector import SIZE, width_bits
 from ...modes import asked
 from . import matrix_unit
 from .blocking import Tiles, caches, default, sized, vector_registers
@@ -101,6 +101,13 @@ def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:
 def _of_unit(kind: Kind) -> Kind:
     bytes_alone = BYTES[kind.a] == BYTES[kind.b] == 1 and kind.chain == "int32"
     return replace(kind, way=UNIT) if bytes_alone and amx.available("int8") else kind
+
+
+@functools.cache
+def in_place(kind: Kind) -> bool:
+    """Whether a matrix that meets one column, or one row, is read as it lies, where it can be (gemv/other_dtypes.py):
+    of products of one dtype. Floats have other paths."""
+    return kind.a == kind.b == kind.chain == kind.out and kind.chain not in SIZE and not crossed(kind)
 
 
 @functools.cache

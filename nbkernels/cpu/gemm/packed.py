@@ -18,25 +18,32 @@ from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .blocking import SEGMENT, Tiles, small
 from .context import BYTES, TASKS, WORDS, cuts, even, words_at
 from .context_setup import filled, swapped, template
-from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
+from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, single, supply
 from .kinds import kind_of, tiles_of
 from .loops import ahead, loops
 from .plan_entry import factored, whole_call
-from .tuned import SLOTS, slot
+from .tuned import SLOTS, slot, slot_of
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
 TOLD, TOLD_BYTES = 8 * WORDS["a"], 8 * (WORDS["block"] - WORDS["a"])  # where the words tell of arrays, in bytes
 
 
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, after=None) -> int:
+def packed(out, x, a, b, beta, alpha, tiles: Tiles | None, kind: Kind, workers: int, after=None) -> int:
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE. `after`, an epilogue.After, is applied to each tile
-    that is done. b may be panels.Panels; rows of out are contiguous then."""
+    that is done. b may be panels.Panels; rows of out are contiguous then. Without tiles one column or one row may meet
+    a matrix as it lies."""
+    free, tiles = tiles is None and after is None, tiles or tiles_of(kind, slot_of(out, a, b))
     if turned := swapped(out, a, b, kind):
         kind = kind.swapped()
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers)
+    tile, way = tiles.tile(kind), single(f) if free else -1
+    if way >= 0:
+        supply(tile, PACKS + way)
+        threads.launch(int(ready(tile)[way]), f.own, workers)
+        return DONE
     f.ready = b.memory.ctypes.data if hasattr(b, "memory") else 0
-    kernels_of(f, tiles.tile(kind))
+    kernels_of(f, tile)
     if after is not None:
         f.after, context = after.words(turned)
         f.context = context.buffer_info()[0]

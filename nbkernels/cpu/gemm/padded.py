@@ -21,7 +21,7 @@ from . import kernels
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts
 from .context_setup import template
-from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, configure, few_tiles, supply, tile_at
+from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, configure, few_tiles, single, supply, tile_at
 from .kinds import default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
@@ -119,17 +119,34 @@ def workers(launch, size, shared):
 
 
 @jit
+def _launched(launch, kernel, f, held):
+    """Run a kernel of these words by their threads."""
+    f.tasks = 1
+    if held and (f.workers > 1 or f.m * f.n * f.k > SERIAL):
+        threads.shared(launch, kernel, f.own, f.own + TASKS)
+    elif f.workers > 1:
+        threads.unheld(launch, kernel, f.own, f.own + TASKS)
+    else:
+        invoke(kernel, (f.own, 0))
+
+
+@jit
 def product(launch, f, rooms, held):
     """The product of these words, which have a plan's, workers, factors, sizes and matrices, C by rows if it can be:
     DONE. `rooms`: workspace.ROOMS, or 0; `held`: the caller has the GIL, and may be told what workspace.without says.
     """
+    way = single(f)
+    kernel = pointer(f.packs)[way] if way >= 0 else 0
+    if kernel != 0:
+        _launched(launch, kernel, f, held)
+        return DONE
     if few_tiles(f):
         f.room = acquire(ROOM)
         by_tiles(f)
         release(ROOM, f.room)
         return DONE
     cuts(f)
-    f.tasks, f.start, f.stop, kept = 1, 0, f.blocks, 0
+    f.start, f.stop, kept = 0, f.blocks, 0
     if f.need <= ROOM:
         f.room = acquire(ROOM)
     else:
@@ -137,12 +154,7 @@ def product(launch, f, rooms, held):
         if kept == 0 and held:
             return workspace.without(pointer(rooms), f.need)
         f.room = kept if kept != 0 else allocate(f.need)
-    if held and (f.workers > 1 or f.m * f.n * f.k > SERIAL):
-        threads.shared(launch, f.loops, f.own, f.own + TASKS)
-    elif f.workers > 1:
-        threads.unheld(launch, f.loops, f.own, f.own + TASKS)
-    else:
-        invoke(f.loops, (f.own, 0))
+    _launched(launch, f.loops, f, held)
     if f.need <= ROOM:
         release(ROOM, f.room)
     elif kept != 0:

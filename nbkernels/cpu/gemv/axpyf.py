@@ -1,16 +1,17 @@
 """Columns of a matrix against a vector, eight axpy at once: t[i] = sum over p of a[i, p] * v[p], in order of p.
 
 A is contiguous along the outputs: chains wait in memory and take in eight steps of k at a time, or few of them stay in
-registers. A may be of another dtype than they, whose numbers are converted on their way.
+registers. A may be of another dtype than they, whose numbers are converted on their way, or complex: vectors of its
+numbers are parted into planes.
 """
 
 from __future__ import annotations
 
 from ...jit.compile.lazy import jit
-from ...jit.ir.convert import of_a
+from ...jit.ir.chain import Chain
 from ...jit.ir.emit import emitted
 from ...jit.ir.kind import BYTES
-from ...jit.ir.vector import I64, LINE, Lanes, loop
+from ...jit.ir.vector import I64, LINE, loop
 from ..gemm.blocking import WAY
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
@@ -25,8 +26,8 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
     in L1 if they are 4 KiB apart, and would be fetched twice.
     """
-    lanes, size = Lanes(builder, tile.dtype, tile.lanes), BYTES[tile.kind.a]
-    matrix = of_a(lanes, tile)
+    ops, size = Chain(builder, tile.kind, tile.lanes), BYTES[tile.kind.a]
+    lanes = ops.words
     within = I64(min(LINE, lanes.count * size) - 1)
     head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
@@ -34,26 +35,25 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     least = head if lanes.count * size == LINE else I64(16 * lanes.count)
     fits = builder.and_(together, builder.icmp_signed("<", least, m))
     head = builder.select(fits, head, I64(0))
-    first = lanes.mask(head)
 
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors, rows = [lanes.broadcast(at) for at in lanes.each(v, sv, steps)], matrix.each(a, down, steps)
+            factors, rows = [ops.broadcast(at) for at in lanes.each(v, sv, steps)], lanes.each(a, down, steps)
 
-            def piece(place, mask=None):
-                kept = lanes.load(lanes.at(t, place), mask)
-                chain = builder.select(builder.icmp_signed("==", begun, I64(0)), lanes.zero, kept)
-                for row in rows if ahead and steps == most and mask is None else []:
-                    matrix.prefetch(matrix.at(matrix.at(row, builder.mul(down, I64(steps))), place), level=2)
+            def piece(place, left=None):
+                mask = left and ops.mask(left)
+                chain = _begun(builder, ops, builder.icmp_signed("==", begun, I64(0)), lanes.at(t, place), mask)
+                for row in rows if ahead and steps == most and left is None else []:
+                    lanes.prefetch(lanes.at(lanes.at(row, builder.mul(down, I64(steps))), place), level=2)
                 for factor, row in zip(factors, rows):
-                    chain = lanes.fma(factor, matrix.load(matrix.at(row, place), mask), chain)
-                lanes.store(chain, lanes.at(t, place), mask)
+                    chain = ops.step(ops.along("a", lanes.at(row, place), left), factor, chain)
+                ops.store(chain, lanes.at(t, place), mask)
 
             with builder.if_then(builder.icmp_signed(">", head, I64(0))):
-                piece(I64(0), first)
+                piece(I64(0), head)
             lanes.over(m, piece, head)
-            return [matrix.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
 
         return body
 
@@ -65,32 +65,40 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
         left = builder.urem(left, I64(steps))
 
 
+def _begun(builder, ops, fresh, address, mask=None):
+    """Chains that begin, where they are fresh, or go on from memory."""
+    return [builder.select(fresh, zero, kept) for zero, kept in zip(ops.zero, ops.load(address, mask))]
+
+
 def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
-    """Compute t[i] as `_columns` does, for 1 to `vectors` vectors of outputs, whose accumulators stay in registers.
+    """Compute t[i] as `_columns` does, for 1 to `vectors` vectors of outputs, whose accumulators stay in registers; of
+    complex numbers half as many.
 
     A vector that would reach beyond the last output ends with it; outputs that two vectors share are the same in both.
     """
-    lanes = Lanes(builder, tile.dtype, tile.lanes)
-    matrix = of_a(lanes, tile)
+    ops = Chain(builder, tile.kind, tile.lanes)
+    lanes, planes = ops.words, tile.planes
     last = builder.sub(m, I64(lanes.count))
-    places = [I64(i * lanes.count) for i in range(vectors)]
+    places = [I64(i * lanes.count) for i in range(vectors // planes)]
     places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
     fresh = builder.icmp_signed("==", begun, I64(0))
-    kept = [builder.select(fresh, lanes.zero, lanes.load(lanes.at(t, place))) for place in places]
+    kept = [plane for place in places for plane in _begun(builder, ops, fresh, lanes.at(t, place))]
 
     def column(_, carried):
         a, v, *chains = carried
-        factor = lanes.broadcast(v)
-        chains = [lanes.fma(factor, matrix.load(matrix.at(a, place)), c) for place, c in zip(places, chains)]
-        return [matrix.at(a, down), lanes.at(v, sv), *chains]
+        factor = ops.broadcast(v)
+        for i, place in enumerate(places):
+            own = slice(i * planes, (i + 1) * planes)
+            chains[own] = ops.step(ops.along("a", lanes.at(a, place)), factor, chains[own])
+        return [lanes.at(a, down), lanes.at(v, sv), *chains]
 
     _, _, *chains = loop(builder, k, [a, v, *kept], column)
-    for place, chain in zip(places, chains):
-        lanes.store(chain, lanes.at(t, place))
+    for i, place in enumerate(places):
+        ops.store(chains[i * planes : (i + 1) * planes], lanes.at(t, place))
 
 
 def _of_columns(name, body=_columns, **how):
-    return emitted(f"gemv_{name}", "iaipiipi", body, **how)
+    return emitted(f"gemv_{name}", "iaibiiti", body, **how)
 
 
 by_eight, asking = _of_columns("columns_by_eight"), _of_columns("columns_asking", ahead=True)
@@ -104,7 +112,7 @@ held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) fo
 def columns(tile, m, a, down, v, sv, k, t, begun, asks=False):
     """Any number of outputs, neighbours in memory. `asks`: what comes next is asked for, which only matrices of a stack
     gain by: one alone, 3000x3000 of float64, takes 1490 us, 2020 where it asks, and 1750 some lines ahead (AVX-512)."""
-    vectors = (m + tile.lanes - 1) // tile.lanes
+    vectors = (m + tile.lanes - 1) // tile.lanes * tile.planes
     if tile.lanes <= m and vectors <= HELD:
         if vectors <= 2:
             held_2(tile, m, a, down, v, sv, k, t, begun)

@@ -98,7 +98,8 @@ def _halve(builder, tile, h, lines, apart, target):
     """target[i] = the sum of lines[c*apart + i] over c < CHAINS, for i < h."""
     lanes = Lanes(builder, tile.dtype, tile.lanes)
 
-    def piece(place, mask=None):
+    def piece(place, left=None):
+        mask = left and lanes.mask(left)
         sums = [lanes.load(lanes.at(line, place), mask) for line in lanes.each(lines, apart, CHAINS)]
         while len(sums) > 1:
             half = len(sums) // 2
@@ -118,7 +119,8 @@ def _in_turn(builder, tile, turns, h, a, csa, v, sv, lines, apart):
         factors, columns = lanes.each(v, sv, at_once * CHAINS), matrix.each(a, csa, at_once * CHAINS)
         factors = {c: [lanes.broadcast(factor) for factor in factors[c::CHAINS]] for c in chains}
 
-        def piece(place, mask=None):
+        def piece(place, left=None):
+            mask = left and lanes.mask(left)
             for c in chains:
                 chain = lanes.load(lanes.at(starts[c], place))
                 for factor, column in zip(factors[c], columns[c::CHAINS]):

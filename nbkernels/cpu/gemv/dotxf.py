@@ -2,20 +2,22 @@
 
 rows      A is contiguous along k: a vector of chains is as many rows of A, transposed in registers on their way
 pairs     one output of each row and a vector of its own: segments of 4096 steps, or products of a stack
+
+A complex number is two steps of the loops, its parts, which transposed are planes of real and of imaginary ones.
 """
 
 from __future__ import annotations
 
-from ...jit.abi.address import fma, nothing, peek, poke
 from ...jit.compile.lazy import jit
+from ...jit.ir.chain import Chain
 from ...jit.ir.emit import emitted
-from ...jit.ir.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
+from ...jit.ir.vector import I64, LINE, Lanes, loop, opaque, replaced_if
 from ..gemm.blocking import FEW_REGISTERS, WAY
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
-NEAR = {"float32": 3, "float64": 3 if FEW_REGISTERS else 4}
-FLOATS, DOUBLES = NEAR.values()
+NEAR = {4: 3, 8: 3 if FEW_REGISTERS else 4}  # by bytes of a word
+FOUR, EIGHT = NEAR.values()
 # Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = 16 if FEW_REGISTERS else LINE
@@ -48,22 +50,30 @@ def _there(lanes, left):
     return inside, [lanes.builder.select(i, I64(p), I64(0)) for p, i in enumerate(inside)]
 
 
-def _further(lanes, chain, downs, factors, inside):
+def _further(ops, chain, downs, factors, inside):
     """The chain some steps further, of those that are inside."""
-    for down, factor, there in zip(downs, factors, inside):
-        more = lanes.fma(down, factor, chain)
-        chain = more if there is None else lanes.builder.select(there, more, chain)
+    planes = ops.kind.planes
+    for p in range(0, len(downs), planes):
+        a, b = ops.finished("a", downs[p : p + planes]), ops.finished("b", factors[p : p + planes])
+        more, there = ops.step(a, b, chain), inside[p]
+        chain = more if there is None else [ops.builder.select(there, *each) for each in zip(more, chain)]
     return chain
+
+
+def _groups(ops, chains):
+    """The chains of each group of rows, of planes one after another."""
+    planes = ops.kind.planes
+    return [chains[i : i + planes] for i in range(0, len(chains), planes)]
 
 
 def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, ahead=False):
     """t[r] = chain over p of a[r*rsa + p] * v[p] for r < rows <= `at_once`, or as many as a vector has lanes; of a
-    v for each row, `apart` from the one before, if that is said.
+    v for each row, `apart` from the one before, if that is said. Words are counted, of which a complex number has two.
 
     Group g runs g * skew blocks of steps ahead of the first. `ahead`: the rows that come next are asked for on the way.
     """
     lanes = Lanes(builder, tile.dtype, few.py_func(tile))
-    count, last = lanes.count, builder.sub(rows, I64(1))
+    ops, count, last = Chain(builder, tile.kind, lanes.count), lanes.count, builder.sub(rows, I64(1))
     groups = max(1, at_once // count)
     each = [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(groups * count)]
 
@@ -80,30 +90,36 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
             factors = lanes.turned([lanes.at(base, at) for base in v_rows[g]], left)
         else:
             factors = [lanes.broadcast(lanes.at(lanes.at(v, at), p)) for p in steps]
-        return _further(lanes, chain, lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside)
+        return _further(ops, chain, lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside)
+
+    def each_group(chains, further):
+        return [plane for g, chain in enumerate(_groups(ops, chains)) for plane in further(g, chain)]
 
     def together(index, chains):
         for base in [base for group in a_rows for base in group] if ahead else []:
             following = lanes.at(base, builder.mul(rsa, I64(groups * count)))
             lanes.prefetch(lanes.at(following, builder.mul(index, I64(count))), level=2)
-        return [advance(g, builder.add(index, I64(g * skew)), chain) for g, chain in enumerate(chains)]
+        return each_group(chains, lambda g, chain: advance(g, builder.add(index, I64(g * skew)), chain))
 
     def alone(g, trips, first, chain):
-        return loop(builder, I64(trips), [chain], lambda i, c: [advance(g, builder.add(i, first), c[0])])[0]
+        return loop(builder, I64(trips), chain, lambda i, c: advance(g, builder.add(i, first), c))
 
     blocks, left = builder.udiv(k, I64(count)), builder.urem(k, I64(count))
-    chains, whole = [lanes.zero] * groups, builder.sub(blocks, I64((groups - 1) * skew))
-    for g in range(groups if skew else 0):
-        chains[g] = alone(g, g * skew, I64(0), chains[g])
+    chains, whole = ops.zero * groups, builder.sub(blocks, I64((groups - 1) * skew))
+    if skew:
+        chains = each_group(chains, lambda g, chain: alone(g, g * skew, I64(0), chain))
     chains = loop(builder, whole, chains, together)
-    for g in range(groups if skew else 0):
-        chains[g] = alone(g, (groups - 1 - g) * skew, builder.add(whole, I64(g * skew)), chains[g])
-    some = builder.icmp_signed(">", left, I64(0))
-    chains = replaced_if(
-        builder, some, chains, lambda: [advance(g, blocks, chain, left) for g, chain in enumerate(chains)]
-    )
-    for g, chain in enumerate(chains):
-        lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
+    if skew:
+        chains = each_group(
+            chains, lambda g, chain: alone(g, (groups - 1 - g) * skew, builder.add(whole, I64(g * skew)), chain)
+        )
+
+    def rest():
+        return each_group(chains, lambda g, chain: advance(g, blocks, chain, left))
+
+    chains = replaced_if(builder, builder.icmp_signed(">", left, I64(0)), chains, rest)
+    for g, chain in enumerate(_groups(ops, chains)):
+        ops.store(chain, lanes.at(t, g * count), ops.mask(builder.sub(rows, I64(g * count))))
 
 
 def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
@@ -115,9 +131,10 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
     `onward`: each row's line after the next. Where a vector is two pieces, the upper one reads from before its rows:
     these have to be BEHIND bytes apart.
     """
-    lanes, size, near = Lanes(builder, tile.dtype, few.py_func(tile)), SIZE[tile.dtype], near or NEAR[tile.dtype]
+    lanes, size, near = Lanes(builder, tile.dtype, few.py_func(tile)), tile.itemsize, near or NEAR[tile.itemsize]
+    ops = Chain(builder, tile.kind, lanes.count)
     count, line, step = lanes.count, LINE // size, builder.mul(rsa, I64(size))
-    part = min(count, PART // size)
+    part, planes = min(count, PART // size), tile.planes
     odd = {m: opaque(builder, builder.mul(step, I64(m))) for m in range(1, count, 2)}
     following = builder.mul(step, I64(near * count))
 
@@ -133,7 +150,7 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
         for start in range(0, count, part):
             some = slice(start, start + part)
             factors = [lanes.broadcast(lanes.at(lanes.at(v, first), p)) for p in steps[some]]
-            for g, chain in enumerate(chains):
+            for g, chain in enumerate(_groups(ops, chains)):
                 group = groups[g] = opaque(builder, groups[g])  # in its place, without a copy
                 rows = [row(group, r, first) for r in range(count)]
                 here = range((first + start) * count // line, (first + start + part) * count // line)
@@ -141,7 +158,7 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
                     lanes.prefetch(row(group, r, 2 * line))
                 behind = left is None and count * size == 2 * BEHIND
                 downs = lanes.turned(rows, left) if part == count else lanes.across(rows, start, left, behind)
-                chains[g] = _further(lanes, chain, downs, factors, inside[some])
+                chains[g * planes : (g + 1) * planes] = _further(ops, chain, downs, factors, inside[some])
         return chains
 
     def ask(index, first, groups):
@@ -168,23 +185,23 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
 
     start = builder.ptrtoint(a, I64)
     groups = [opaque(builder, builder.add(start, builder.mul(step, I64(g * count)))) for g in range(near)]
-    carried, left = [v, *groups, *[lanes.zero] * near], k
+    carried, left = [v, *groups, *ops.zero * near], k
     for steps in dict.fromkeys((line, count)):
         carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
         left = builder.urem(left, I64(steps))
     v, groups, chains = carried[0], carried[1 : 1 + near], carried[1 + near :]
     some = builder.icmp_signed(">", left, I64(0))
     chains = replaced_if(builder, some, chains, lambda: block(groups, v, list(chains), 0, left))
-    for g, chain in enumerate(chains):
-        lanes.store(chain, lanes.at(t, g * count))
+    for g, chain in enumerate(_groups(ops, chains)):
+        ops.store(chain, lanes.at(t, g * count))
 
 
-few_rows, many_rows = emitted("few_rows", "ipipip", _rows), emitted("many_rows", "ipipip", _rows, at_once=ROWS)
-skewed_rows = emitted("skewed_rows", "ipipip", _rows, at_once=ROWS, skew=SKEW)
-far_rows = emitted("far_rows", "ipipip", _rows, at_once=ROWS, ahead=True)
-near_rows, short_rows = emitted("near_rows", "pipip", _near), emitted("short_rows", "pipip", _near, ahead=True)
-pair_rows = emitted("pair_rows", "pipip", _near, near=PAIR)
-long_rows = emitted("long_rows", "pipip", _near, near=LONG, onward=True)
+few_rows, many_rows = emitted("few_rows", "ipipit", _rows), emitted("many_rows", "ipipit", _rows, at_once=ROWS)
+skewed_rows = emitted("skewed_rows", "ipipit", _rows, at_once=ROWS, skew=SKEW)
+far_rows = emitted("far_rows", "ipipit", _rows, at_once=ROWS, ahead=True)
+near_rows, short_rows = emitted("near_rows", "pipit", _near), emitted("short_rows", "pipit", _near, ahead=True)
+pair_rows = emitted("pair_rows", "pipit", _near, near=PAIR)
+long_rows = emitted("long_rows", "pipit", _near, near=LONG, onward=True)
 
 
 def _pairs(builder, tile, rows, a, rsa, v, rsv, k, t):
@@ -194,13 +211,17 @@ def _pairs(builder, tile, rows, a, rsa, v, rsv, k, t):
 pairs_of = emitted("pairs_of", "ipipiip", _pairs)  # at most `few` rows, each against a v of its own
 
 
-@jit(forceinline=True)
-def one(tile, a, csa, v, sv, k):
-    """A single chain, bound by the latency of its additions."""
-    size, chain = tile.itemsize, nothing(tile)
-    for p in range(k):
-        chain = fma(peek(tile, a + p * csa * size), peek(tile, v + p * sv * size), chain)
-    return chain
+def _one(builder, tile, a, csa, v, sv, k, t):
+    ops = Chain(builder, tile.kind, 1)
+
+    def step(_, carried):
+        a, v, *chain = carried
+        return [ops.words.at(a, csa), ops.words.at(v, sv), *ops.step(ops.along("a", a), ops.broadcast(v), chain)]
+
+    ops.store(loop(builder, k, [a, v, *ops.zero], step)[2:], t)
+
+
+one = emitted("one_row", "aibiit", _one)  # a single chain, bound by the latency of its additions
 
 
 @jit(forceinline=True)
@@ -214,31 +235,32 @@ def _crowded(tile, rsa, k, every=1024):
 @jit(forceinline=True)
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
-    size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
-    several, pair, long = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile), LONG * few(tile)
+    size, rsa, k, r = tile.itemsize, rsa * tile.planes, k * tile.planes, 0
+    crowded = _crowded(tile, rsa, k)
+    several, pair, long = (FOUR if size == 4 else EIGHT) * few(tile), PAIR * few(tile), LONG * few(tile)
     short = k * size <= SHORT
     if FEW_REGISTERS:
         near = near and not _crowded(tile, rsa, k, THRONG // several)
         wanted = rsa * size >= BEHIND and not (pair > PLACES and _crowded(tile, rsa, k, WAY))
         while wanted and not (near or crowded or far or short) and h - r >= long:
-            long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)
             r += long
         by_pairs = not wanted or (crowded and not near) or (far and not short and size == 4)
     else:
         by_pairs = not near and (crowded or far)
     while not by_pairs and h - r >= several and not (FEW_REGISTERS and several < h - r <= 2 * pair):
         if near or not short:
-            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)
         else:
-            short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)
         r += several
     while FEW_REGISTERS and wanted and h - r >= pair:
-        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)
         r += pair
     while r < h:
-        ar, tr, left = a + r * rsa * size, t + r * size, h - r
+        ar, tr, left = a + r * rsa * size, t + r * tile.size_t, h - r
         if left == 1:
-            poke(tile, tr, one(tile, ar, 1, v, 1, k))
+            one(tile, ar, 1, v, 1, k // tile.planes, tr)
         elif left <= few(tile):
             few_rows(tile, left, ar, rsa, v, k, tr)
         elif crowded:

@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-from ...jit.abi.address import poke, scratch
+from ...jit.abi.address import scratch
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
@@ -34,7 +34,7 @@ def _segments(tile, f, i):
         pairs_of(tile, whole, a, SEGMENT, v, SEGMENT, SEGMENT, t)
     left, done = f.k - start - whole * SEGMENT, whole * SEGMENT * size
     if whole < f.each and left > 0:
-        poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
+        one(tile, a + done, 1, v + done, 1, left, t + whole * size)
 
 
 @jit(forceinline=True)
@@ -46,7 +46,7 @@ def _sums(tile, f, i, h, k, a, v, t):
     elif f.form == BY_SEGMENTS:
         _segments(tile, f, i)
     elif f.m == 1:
-        poke(tile, t, one(tile, a, f.csa, v, f.sv, k))
+        one(tile, a, f.csa, v, f.sv, k, t)
     else:
         if f.sv != 1:
             kept = scratch(KEPT)

@@ -69,7 +69,7 @@ def _share(form, m, k, size, workers, wide):
 def copied(tile, k, source, step, target):
     """k numbers, `step` apart, to where they touch."""
     for p in range(k):
-        poke(tile, target + p * tile.itemsize, peek(tile, source + p * step * tile.itemsize))
+        poke(tile, target + p * tile.size_t, peek(tile, source + p * step * tile.size_t))
 
 
 @jit(forceinline=True)

@@ -228,11 +228,12 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
     """mv, likewise; and what addmv adds. `found`: the entry, where it is not that of one dtype."""
     found = found or _entries.get(self.dtype)
     if found is None:
+        if self.dtype not in NAMES:
+            return fast.general_fast(self, vec, out, x, beta, alpha) if self.ndim == 2 and vec.ndim == 1 else None
         if self.dtype != vec.dtype or (x is None and self.ndim == 2 and first_products.first_sums(self, vec, CHAINS)):
             return None
-        found = _found(self.dtype)
-        if found is None:
-            return fast.column_fast(self, vec, out, x, beta, alpha) if self.ndim == 2 and vec.ndim == 1 else None
+        if (found := _found(self.dtype)) is None:
+            return None
     if not (out is None or type(out) is ndarray):
         return None
     try:

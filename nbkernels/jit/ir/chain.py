@@ -82,7 +82,7 @@ class Chain:
         if valid is not None:
             mask = memory.mask(self.builder.mul(valid, valid.type(memory.count // neighbours)))
         items = [self._item(operand, v) for v in self._load(stored, address, mask, neighbours)]
-        return self._finished(operand, [self.builder.bitcast(v, self.words.type) for v in items])
+        return self.finished(operand, [self.builder.bitcast(v, self.words.type) for v in items])
 
     def across(self, operand: str, addresses: list, load) -> list:
         """Words whose items lie at `addresses`, one vector each; load(lanes, address) brings it in."""
@@ -90,13 +90,13 @@ class Chain:
         if len(addresses) == 1:
             planes = load(self._memory(stored), addresses[0])
             planes = _planes(self.builder, planes) if stored in PLANE else [planes]
-            return self._finished(operand, [self._item(operand, v) for v in planes])
+            return self.finished(operand, [self._item(operand, v) for v in planes])
         total = self.words.zero
         for q, address in enumerate(addresses):
             item = self._item(operand, load(self._memory(stored), address))
             shift = ir.Constant(self.words.type, [q * item.type.element.width] * self.count)
             total = self.builder.or_(total, self.builder.shl(self.builder.zext(item, self.words.type), shift))
-        return self._finished(operand, [total])
+        return self.finished(operand, [total])
 
     def _item(self, operand: str, value):
         """Elements as words hold them: of the chain's dtype where a word is one, else of its part of the word."""
@@ -108,7 +108,8 @@ class Chain:
             return value
         return widen(self.builder, value, stored, part.get(self.kind.way, self.kind.word))
 
-    def _finished(self, operand: str, planes: list) -> list:
+    def finished(self, operand: str, planes: list) -> list:
+        """Words of an operand as steps take them, of words that hold its items."""
         if operand in self.kind.conj:
             planes = [planes[0], self.builder.fneg(planes[1])]
         if operand == "a" and self.kind.offset:
@@ -201,6 +202,10 @@ class Chain:
     def _truth(self, value):
         nonzero = self.builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
         return self.builder.zext(nonzero, value.type)
+
+    def broadcast(self, address) -> list:
+        """The element of B at an address, which holds numbers of the chain's dtype, in every lane."""
+        return self.finished("b", self.splat(self.builder.load(address, align=1)))
 
     def splat(self, number) -> list:
         """One number of the chain's dtype in every lane."""

@@ -58,13 +58,14 @@ class Tile:
     @property
     def step(self) -> int:
         """Bytes of a panel for each of its rows or columns and groups down: a word, two of complex numbers."""
-        return self.kind.planes * self.itemsize * (self.group // self.items)
+        return self.planes * self.itemsize * (self.group // self.items)
 
     @property
     def head(self) -> int:
         """Words at the start of a column's panel of B that its chains begin with."""
         return int(self.kind.offset)
 
+    planes = property(lambda self: self.kind.planes)  # words of an element
     # Bytes of an element of A in memory, of B, of C and X, and of a chain.
     size_a = property(lambda self: BYTES[self.kind.a])
     size_b = property(lambda self: BYTES[self.kind.b])

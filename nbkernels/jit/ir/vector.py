@@ -151,7 +151,7 @@ class Lanes:
         return function
 
     def over(self, count, piece, first=None) -> None:
-        """Emit `piece(place)` for each whole vector of elements from `first` on, `piece(place, mask)` for the rest."""
+        """Emit `piece(place)` for each whole vector of elements from `first` on, `piece(place, left)` for the rest."""
         builder, first = self.builder, first or I64(0)
         whole = builder.udiv(builder.sub(count, first), I64(self.count))
         end = builder.add(first, builder.mul(whole, I64(self.count)))
@@ -162,7 +162,7 @@ class Lanes:
 
         loop(builder, whole, [], body)
         with builder.if_then(builder.icmp_signed("<", end, count)):
-            piece(end, self.mask(builder.sub(count, end)))
+            piece(end, builder.sub(count, end))
 
     def ramp(self, stride, parts: int = 1):
         """(0, 1, 2, ...) * stride, as offsets for gather; of things that have `parts` elements each, all of them."""
