@@ -14,10 +14,6 @@ from ..runtime.arrays import common, promoted
 from .dot import dot_fast
 from .mv import mv_fast, mv_widened_fast
 
-# Rows of a matrix of a stack from which the stack takes no longer than one product of all rows (AVX-512, one thread,
-# us: 500x2x64 by 64x64 of float64 202, so 122; 200x8x32 by 32x32 55, 60; 8x8x8 by 8x8 .74, 2.3).
-FEW = 4
-
 
 def outer_fast(self, vec2, out):
     if self.ndim != 1 or vec2.ndim != 1:
@@ -64,8 +60,9 @@ def _matrix(a, b, x, out):
 
 
 def _stack_by_matrix(a, b, x, out):
-    """A stack times a matrix, and x is added: matrices of few rows as one of all their rows, where that can be."""
-    few = a.shape[-2] < FEW
+    """A stack times a matrix, and x is added: where each of the stack has fewer rows than b columns, as one matrix of
+    all rows if that can be (AVX-512, us: 500x2x64 by 64x64 of float64 122, so 202; 8x8x8 by 8x8 2.3, so .74)."""
+    few = a.shape[-2] < b.shape[1]
     made = _rows(_matrix, b.shape[1], a, b, x, out) if few else None
     made = general_fast(a, b, out, x) if made is None else made
     return _rows(_matrix, b.shape[1], a, b, x, out) if made is None and not few else made
