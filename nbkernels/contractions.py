@@ -95,7 +95,8 @@ def row_sums(a, b, conj=None):
     sooner summed as products, with the bits of `mm`."""
     dot = _dot()
     if (a.shape[-1] < dot.CHAINS and a.dtype.char in "fd") or 0 in a.shape:
-        return ops.matmul(a[..., None, :], b[..., None])[..., 0, 0]
+        product = ops.bmm if a.ndim == 2 else ops.matmul
+        return product(a[..., None, :], b[..., None])[..., 0, 0]
     if a.ndim == 2:
         return dot.rows(a, b, conj or "")
     k = a.shape[-1]

@@ -17,7 +17,7 @@ from .dtypes import HALVES, NUMBERS, known, stated
 from .methods import chosen, dimensions
 
 Array = Any  # one of any library
-PLAIN = np.ndarray, str, type(None)
+PLAIN = frozenset((np.ndarray, str, type(None)))
 
 
 def _spec(name, word, x):
@@ -224,7 +224,8 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None) 
 
 def _numpys(name, own, *args, **keywords):
     """A function of NumPy's arrays, of which those that `asarray` made give one."""
-    given = [x for x in (*args, keywords.get("out")) if type(x) not in PLAIN]
+    out = keywords.get("out")
+    given = () if PLAIN.issuperset(map(type, args)) and type(out) in PLAIN else (*args, out)
     for x in given:
         adapter = arrays.adapter_of(type(x))
         if adapter is not None and adapter.name != "NumPy":
@@ -233,11 +234,11 @@ def _numpys(name, own, *args, **keywords):
             )
     if given:
         args = [x.view(np.ndarray) if isinstance(x, Ours) else x for x in args]
-        if isinstance(keywords.get("out"), Ours):
-            keywords["out"] = keywords["out"].view(np.ndarray)
+        if isinstance(out, Ours):
+            keywords["out"] = out.view(np.ndarray)
     try:
         found = own(*args, **keywords)
     except Declined as why:
         raise ValueError(f"{name}: {why}") from None
-    ours = type(found) is np.ndarray and any(isinstance(x, Ours) for x in given)
+    ours = given and type(found) is np.ndarray and any(isinstance(x, Ours) for x in given)
     return found.view(Ours) if ours else found
