@@ -12,7 +12,7 @@ from nbkernels.cpu.gemv import dot
 from nbkernels.cpu.runtime import threads
 from nbkernels.dtypes import INTEGERS
 from tests import reference
-from tests.cases import LAYOUTS
+from tests.cases import LAYOUTS, whole_numbers
 from tests.compare import same_bits
 
 SIZES = (1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 1000, 4095, 4096, 4097, 8192, 13_000)
@@ -208,3 +208,20 @@ def test_matrices_are_refused(op, dtype):
                     op(*args, out=into)
         assert not out.any()
         assert op(v, v) == (1 if dtype == "bool" else 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "complex64"])
+@pytest.mark.parametrize("k", [0, 1, 7, 70])
+def test_rows_of_stacks_have_one_sum_however_they_lie(rng, dtype, k):
+    a, b = (whole_numbers(rng, (3, 4, 5, k), dtype) / 4 for _ in range(2))
+    a, b = ((x if dtype == "int32" else x * 1.1).astype(dtype) for x in (a, b))
+    parts = [lambda x: x[::-1], lambda x: x[:, ::2], lambda x: x.transpose(2, 0, 1, 3), np.asfortranarray]
+    parts += [lambda x: np.broadcast_to(x[:, :1], x.shape), lambda x: x[:0], lambda x: x[:, 0]]
+    for part in parts:
+        x, y = part(a), part(b)
+        p, q = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        expected = nb.vecdot(p, q)
+        for found in (nb.vecdot(x, y), nb.vecdot(x, q), nb.vecdot(p, y)):
+            same_bits(found, expected)
+        for at in np.ndindex(expected.shape):
+            same_bits(nb.vecdot(x[at][None], y[at][None])[0], expected[at])
