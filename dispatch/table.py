@@ -151,7 +151,7 @@ class Table:
         return self.kept(key, self.compute, key)
 
     def kept(self, key, make, *args):
-        """What make(*args) makes of the rows, until they change; one dict hit after the first time."""
+        """Return make(*args), which depends on the rows, and keep it until they change."""
         computed = (self.parent or self)._computed
         found = computed.get((self, key))
         if found is None:

@@ -32,8 +32,8 @@ def noted({names}, out):
 
 
 class Notes:
-    """What calls of an op on a device key have in common whose arguments that may have gradients are watched where
-    `mask` says so."""
+    """The facts that calls of an op share: its derivative for a device key, and what that reads. `mask` has a bool for
+    each argument that may have a gradient: whether it is watched."""
 
     def __init__(self, op, key, mask):
         self.op, self.mask, self.derivative = op, mask, derive.derivative(op, key)

@@ -18,10 +18,10 @@ class Place:
 
 
 def moved(grad, source, target):
-    """What lies in a stretch of zeros as `source` says, seen as `target` says: sums where source repeats an element.
+    """Return a gradient moved from one Place to another: it is added into memory of zeros by the strides of `source`,
+    and read from there by those of `target`. Elements that source repeats are summed.
 
-    With a view as the source and its array as the target this is the view's derivative, transposed; the reverse is the
-    view itself.
+    From a view's place to that of its array this is the derivative of the view, transposed; the reverse is the view.
     """
     if isinstance(grad, Traced):
         return grad.mode.record(moved(grad.value, source, target), (grad,), lambda g: (moved(g, target, source),))

@@ -58,7 +58,7 @@ def kept(x):
 
 
 def copied(x, order="C"):
-    """What `ops.copy` makes of x; NumPy's own copy is the same, and that of a small array sooner."""
+    """Return a copy of x, as `ops.copy` does; of a small array by NumPy, whose copy is equal and takes less time."""
     if type(x) is ndarray and x.ndim and x.nbytes <= SMALL and x.dtype.isnative:
         return x.copy(order)
     return ops.copy(x, order=order)

@@ -43,7 +43,7 @@ def vjp(function, *args):
 
 
 def _by_tape(function, args):
-    """What `vjp` returns, by noting what the function does."""
+    """Return the result and `pull` of any function: a tape notes the operations that it calls."""
     known = [is_differentiable(x) for x in args]
     with GradTape() as tape:
         watched = [tape.watched(x) if keep else x for x, keep in zip(args, known)]
@@ -95,7 +95,8 @@ def _notes(op, seen):
 
 
 def _alone(function, args):
-    """What `vjp` returns, of an operation and arrays of NumPy that each have elements of their own; else None."""
+    """Return the result and `pull` of one operation, without a tape; None where the function is no operation of this
+    library, or an argument no NumPy array whose elements each have their own memory."""
     op, seen = op_of(function), []
     if op is None:
         return None
