@@ -32,13 +32,12 @@ STEERING = {
     "gemm/paths.py":
         "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "
         "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
-    "gemm/multi_gemv.py": "MOST",
     "gemm/short.py": "STEPS BROAD EACH",
     "gemm/syrk.py": "LINE FEW",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
     "gemm/stacks.py": "LONE MET THIN_ROWS THIN_STEPS FEW_STEPS OVERHEAD",
     "gemm/stacks_float.py": "FAR BESIDE CHUNK SHARES TURNED",
-    "gemv/axpyf.py": "STEPS HELD",
+    "gemv/axpyf.py": "STEPS TOGETHER HELD",
     "gemv/chains8.py": "ROWS WIDE LOW AT_ONCE WINDOW",
     "gemv/dot.py": "HELD EACH SHARED",
     "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG THRONG SKEW",

@@ -2,7 +2,7 @@
 
 A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
-panel first. A B from beyond L2 is read along its rows, against all of a short A (multi_gemv.py). Segments leave their
+panel first. A B from beyond L2 is read along its rows, against all of a short A (axpyf.py). Segments leave their
 chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
 other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call.
 """
@@ -18,12 +18,12 @@ from ...jit.abi.sharing import take_from
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
+from ..gemv.axpyf import TOGETHER, columns_of_several, group
 from ..runtime.machine import l2
 from ..runtime.status import DEEP, LARGE
 from .blocking import SEGMENT, small
 from .context import NEXT, WORDS, matrices, swap_sides
 from .cost import swaps
-from .multi_gemv import MOST, columns_against, group
 from .pack import pack_alone
 from .paths import BRIEF
 from .plan_entry import Door, available
@@ -31,8 +31,8 @@ from .store import finish
 from .tiny import HEIGHT, tall, tiny_any, tiny_long, twins
 
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
-# What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
-# at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
+# What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for TOGETHER rows of A half fill L1, and TURN
+# steps at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
 # Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (32x32x50000 TN
@@ -40,7 +40,7 @@ BROAD, TURN, LOW = 2048, 64, 16
 # by each tile. B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = 512
 LINED, PASSES = 1024, 8
-FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
+FACTORS = 8 * TOGETHER * TURN  # bytes of stack for those of A
 
 
 @jit(forceinline=True)
@@ -144,8 +144,8 @@ def _by_rows(tile, f, job):
                     value = peek(tile, f.a + ((i + r) * f.rsa + (p + q) * f.csa) * size)
                     poke(tile, factors + (q * count + r) * size, value)
             plane = f.room + f.part + ((s * m + i) * n + j) * size
-            columns_against(tile, count, min(wide, n - j), f.b + (p * f.rsb + j) * size, f.rsb, factors, steps,
-                            plane, n, start)  # fmt: skip
+            columns_of_several(tile, count, min(wide, n - j), f.b + (p * f.rsb + j) * size, f.rsb, factors, steps,
+                               plane, start, n)  # fmt: skip
             i += count
 
 

@@ -2,7 +2,8 @@
 
 A is contiguous along the outputs: chains wait in memory and take in eight steps of k at a time, or few of them stay in
 registers. A may be of another dtype than they, whose numbers are converted on their way, or complex: vectors of its
-numbers are parted into planes.
+numbers are parted into planes. Several vectors against an A of floats, which is read once for all of them, are
+products of few rows (deep.py).
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.chain import Chain
 from ...jit.ir.emit import emitted
 from ...jit.ir.kind import BYTES
-from ...jit.ir.vector import I64, LINE, loop
+from ...jit.ir.vector import I64, LINE, loop, replaced_if
 from ..gemm.blocking import WAY
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
+TOGETHER = 8  # vectors that a matrix meets together, at most: as many chains hide each other's latency
 HELD = 12  # vectors of outputs whose chains stay in registers over all steps: 16x1000 f32 2.07 -> 1.34 us (AVX2)
 
 
-def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
-    """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise.
+def _columns(
+    builder, tile, m, a, down, v, sv, k, t, begun, apart=None, count=1, ahead=False, turns=(STEPS, STEPS // 2, 1)
+):
+    """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise; of
+    `count` vectors, v[p*count + r] for r < count, the chains t[r*apart + i].
 
-    `most` steps at once. `ahead`: the steps that come next are asked for.
+    `turns`: steps at once, many before few. `ahead`: the steps that come next are asked for.
 
     Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
-    in L1 if they are 4 KiB apart, and would be fetched twice.
+    in L1 if they are 4 KiB apart, and would be fetched twice. With several vectors the chains are lines, too.
     """
     ops, size = Chain(builder, tile.kind, tile.lanes), BYTES[tile.kind.a]
     lanes = ops.words
@@ -34,21 +39,30 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     # Pieces before and after whole vectors cost as much as they: with 256 bits 64x10000 of float32 takes 83 us, so 69.
     least = head if lanes.count * size == LINE else I64(16 * lanes.count)
     fits = builder.and_(together, builder.icmp_signed("<", least, m))
-    head = builder.select(fits, head, I64(0))
+    head = builder.select(fits, head, I64(0)) if count == 1 else I64(0)
+
+    lines = lanes.each(t, apart, count) if apart else [t]
+
+    def factors(place):
+        return [ops.broadcast(lanes.at(place, r)) for r in range(count)]
 
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors, rows = [ops.broadcast(at) for at in lanes.each(v, sv, steps)], lanes.each(a, down, steps)
+            places, rows = lanes.each(v, sv, steps), lanes.each(a, down, steps)
+            kept = None if count == TOGETHER else [factors(at) for at in places]  # so many would wait in L1, as vectors
 
             def piece(place, left=None):
                 mask = left and ops.mask(left)
-                chain = _begun(builder, ops, builder.icmp_signed("==", begun, I64(0)), lanes.at(t, place), mask)
-                for row in rows if ahead and steps == most and left is None else []:
+                chains = _begun(builder, ops, begun, [lanes.at(line, place) for line in lines], mask)
+                for row in rows if ahead and steps == turns[0] and left is None else []:
                     lanes.prefetch(lanes.at(lanes.at(row, builder.mul(down, I64(steps))), place), level=2)
-                for factor, row in zip(factors, rows):
-                    chain = ops.step(ops.along("a", lanes.at(row, place), left), factor, chain)
-                ops.store(chain, lanes.at(t, place), mask)
+                for q, row in enumerate(rows):
+                    own = ops.along("a", lanes.at(row, place), left)
+                    pairs = zip(kept[q] if kept else factors(places[q]), chains)
+                    chains = [ops.step(own, factor, chain) for factor, chain in pairs]
+                for chain, line in zip(chains, lines):
+                    ops.store(chain, lanes.at(line, place), mask)
 
             with builder.if_then(builder.icmp_signed(">", head, I64(0))):
                 piece(I64(0), head)
@@ -60,14 +74,16 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     with builder.if_then(builder.icmp_signed("==", k, I64(0))):
         turn(0)(None, [a, v, begun])
     carried, left = [a, v, begun], k
-    for steps in dict.fromkeys((most, STEPS // 2, 1)):
+    for steps in turns:
         carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
         left = builder.urem(left, I64(steps))
 
 
-def _begun(builder, ops, fresh, address, mask=None):
-    """Chains that begin, where they are fresh, or go on from memory."""
-    return [builder.select(fresh, zero, kept) for zero, kept in zip(ops.zero, ops.load(address, mask))]
+def _begun(builder, ops, begun, addresses, mask=None):
+    """Chains from zero, or from where they wait."""
+    on, zeros = builder.icmp_signed("!=", begun, I64(0)), ops.zero * len(addresses)
+    planes = replaced_if(builder, on, zeros, lambda: [p for at in addresses for p in ops.load(at, mask)])
+    return [planes[i : i + len(ops.zero)] for i in range(0, len(planes), len(ops.zero))]
 
 
 def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
@@ -81,8 +97,8 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
     last = builder.sub(m, I64(lanes.count))
     places = [I64(i * lanes.count) for i in range(vectors // planes)]
     places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
-    fresh = builder.icmp_signed("==", begun, I64(0))
-    kept = [plane for place in places for plane in _begun(builder, ops, fresh, lanes.at(t, place))]
+    chains = _begun(builder, ops, begun, [lanes.at(t, place) for place in places])
+    kept = [plane for chain in chains for plane in chain]
 
     def column(_, carried):
         a, v, *chains = carried
@@ -104,8 +120,32 @@ def _of_columns(name, body=_columns, **how):
 by_eight, asking = _of_columns("columns_by_eight"), _of_columns("columns_asking", ahead=True)
 # The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
-by_four = _of_columns("columns_by_four", most=STEPS // 2)
+by_four = _of_columns("columns_by_four", turns=(STEPS // 2, 1))
 held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, HELD))
+
+
+several_2, several_4, several_8 = (
+    emitted(f"gemv_several_{n}", "iaibiitii", _columns, count=n, turns=(STEPS, 1)) for n in (2, 4, TOGETHER)
+)
+
+
+@jit(forceinline=True)
+def group(left):
+    """Vectors to take together, of those that are left."""
+    return 8 if left >= 8 else 4 if left >= 4 else 2 if left >= 2 else 1
+
+
+@jit(forceinline=True)
+def columns_of_several(tile, count, m, a, down, v, k, t, begun, apart):
+    """As many vectors side by side as `group` says: v[p*count + r], and their outputs t[r*apart + i]."""
+    if count == 8:
+        several_8(tile, m, a, down, v, count, k, t, begun, apart)
+    elif count == 4:
+        several_4(tile, m, a, down, v, count, k, t, begun, apart)
+    elif count == 2:
+        several_2(tile, m, a, down, v, count, k, t, begun, apart)
+    else:
+        by_eight(tile, m, a, down, v, count, k, t, begun)
 
 
 @jit(forceinline=True)
