@@ -94,7 +94,7 @@ def row_sums(a, b, conj=None):
     bits of `dot`, or of `vdot` for conj="a". Rows of float32 and float64 with fewer terms than dot has chains are
     sooner summed as products, with the bits of `mm`."""
     dot, k = _dot(), a.shape[-1]
-    short = k < dot.CHAINS and a.dtype.char in "fd"
+    short = k < dot.MANY and a.dtype.char in "fd"
     if 0 in a.shape or (short and a.ndim > 2 and a.flags.c_contiguous and b.flags.c_contiguous):
         return ops.matmul(a[..., None, :], b[..., None])[..., 0, 0]
     if a.ndim > 2:  # by a copy, if need be: 57x51x34 of float32, one of them backwards, 295 us, so 35

@@ -22,7 +22,7 @@ from llvmlite import ir
 from ...jit.compile.lazy import intrinsic, plain, types
 from ...jit.compile.routine import Table, call_routine, known_table, words_of
 from ...jit.ir.amx import BYTES, unit
-from ...jit.ir.chain import Chain
+from ...jit.ir.chain import Chain, in_groups
 from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
 from . import matrix_unit
@@ -150,7 +150,7 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
 
     def turn(steps, fetches=False):
         def body(index, carried):
-            a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
+            a, b, target, chains = *carried[:2], carried[2] if copies else None, in_groups(carried[first:], parts)
             if fetches:
                 fetch(index)
             if lie == STREAMED:
@@ -175,16 +175,12 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
     carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full))
     if unroll > 1:
         carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
-    chains = [ops.closed(chain) for chain in _split(carried[first:], parts)]
+    chains = [ops.closed(chain) for chain in in_groups(carried[first:], parts)]
     _endings(builder, ops, arg, cells, chains, place)
 
 
 def _flat(chains: list) -> list:
     return [plane for chain in chains for plane in chain]
-
-
-def _split(values: list, size: int) -> list:
-    return [values[i : i + size] for i in range(0, len(values), size)]
 
 
 def _endings(builder, ops, arg, cells, chains, place) -> None:

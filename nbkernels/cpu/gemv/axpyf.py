@@ -9,7 +9,7 @@ products of few rows (deep.py).
 from __future__ import annotations
 
 from ...jit.compile.lazy import jit
-from ...jit.ir.chain import Chain
+from ...jit.ir.chain import Chain, in_groups
 from ...jit.ir.emit import emitted
 from ...jit.ir.kind import BYTES
 from ...jit.ir.vector import I64, LINE, loop, replaced_if
@@ -83,7 +83,7 @@ def _begun(builder, ops, begun, addresses, mask=None):
     """Chains from zero, or from where they wait."""
     on, zeros = builder.icmp_signed("!=", begun, I64(0)), ops.zero * len(addresses)
     planes = replaced_if(builder, on, zeros, lambda: [p for at in addresses for p in ops.load(at, mask)])
-    return [planes[i : i + len(ops.zero)] for i in range(0, len(planes), len(ops.zero))]
+    return in_groups(planes, len(ops.zero))
 
 
 def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):

@@ -21,13 +21,11 @@ from ...jit.abi.record import Record
 from ...jit.abi.sharing import take_from
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
-from ...jit.ir.chain import Chain
-from ...jit.ir.emit import emitted
 from ...jit.ir.kind import BYTES, SIGNLESS, Kind
 from ...jit.ir.tile import Tile
-from ...jit.ir.vector import I64, loop, opaque, replaced_if, used, width_bits
+from ...jit.ir.vector import width_bits
 from ..gemm import first_products
-from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.blocking import SEGMENT
 from ..gemm.checks import size, step
 from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
@@ -36,88 +34,15 @@ from ..runtime import threads
 from ..runtime.arrays import alike, promoted
 from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
+from .chains import MANY, pair_of
 from .jobs import HERE, enlarged, known, run_jobs
 
 DTYPES = {*BYTES, *SIGNLESS}
-CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
-# Vectors of chains that registers hold; others wait on the stack, and each is loaded and stored for its step. By itself
-# LLVM puts a sum where a factor was and moves all of them back (1,000 of float64, us: 1.8, so 1.6).
-HELD = vector_registers() - 2
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
 # Sums of rows: a job is `each` segments, of `parts` in all; where their sums wait; a row's segments and steps; a and b.
 DOT = Record("Dot", "next jobs each sums parts segments k a ra sa b rb sb tasks")
 dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
-
-
-def _segment(builder, tile, k, a, sa, b, sb, total, gathered=False):
-    """The sum of k <= 4096 steps; neighbours in memory unless gathered by their strides."""
-    kind, count = tile.kind, tile.lanes
-    chain, vectors, planes = Chain(builder, kind, count), CHAINS // count, kind.planes
-    held = min(vectors, HELD) if planes == 1 else vectors
-    waiting = [None] * held  # by vector of chains: where it waits
-    if held < vectors:
-        room = opaque(builder, builder.ptrtoint(builder.alloca(chain.numbers.type, vectors - held), I64))
-        room = builder.inttoptr(room, chain.numbers.element.as_pointer())
-        waiting += [builder.gep(room, [I64(i * count)]) for i in range(vectors - held)]
-
-    def items(operand, base, step, first, left):
-        """`count` elements of an operand from step `first` on, of which `left` are there."""
-        if not gathered:
-            return chain.along(operand, builder.gep(base, [first]), left)
-
-        def load(lanes, address):
-            parts = lanes.count // count
-            return lanes.gather(address, lanes.ramp(step, parts), lanes.mask(builder.mul(left, I64(parts))))
-
-        base = builder.gep(base, [builder.mul(first, step)])
-        return chain.across(operand, [builder.bitcast(base, chain.words.element.as_pointer())], load)
-
-    def block(index, carried, left=None):
-        result = []
-        for v in range(vectors):
-            first = builder.add(builder.mul(index, I64(CHAINS)), I64(v * count))
-            there = I64(count) if left is None else builder.sub(left, I64(v * count))
-            old = carried[v * planes : v * planes + planes] or chain.load(waiting[v])
-            factors = items("a", a, sa, first, there)
-            new = chain.closed(chain.step(factors, items("b", b, sb, first, there), chain.opened(old)))
-            mask = chain.words.mask(there)
-            if planes == 1 and left is None:
-                used(builder, factors[0])
-            if waiting[v] is not None and left is None:
-                chain.store(new, waiting[v])
-            else:
-                result += new if left is None else [builder.select(mask, n, o) for n, o in zip(new, old)]
-        return result
-
-    whole, left = builder.udiv(k, I64(CHAINS)), builder.urem(k, I64(CHAINS))
-    for address in waiting[held:]:
-        chain.store(chain.zero, address)
-    sums = loop(builder, whole, chain.zero * held, block)
-    sums += [vector for address in waiting[held:] for vector in chain.load(address)]
-    some = builder.icmp_signed(">", left, I64(0))
-    sums = replaced_if(builder, some, sums, lambda: block(whole, sums, left))
-    sums = [sums[i : i + planes] for i in range(0, len(sums), planes)]
-    while len(sums) > 1:
-        half = len(sums) // 2
-        sums = [chain.add(low, high) for low, high in zip(sums[:half], sums[half:])]
-    (sums,), lanes = sums, chain.numbers
-    while lanes.count > 1:
-        halves = [lanes.parts(plane, lanes.count // 2) for plane in sums]
-        sums, lanes = chain.add(*zip(*halves)), lanes.narrower(lanes.count // 2)
-    Chain(builder, kind, 1).store(sums, total)
-
-
-_neighbours, _gathered = emitted("dot", "iaibit", _segment), emitted("dot_gathered", "iaibit", _segment, gathered=True)
-
-
-@jit(forceinline=True)
-def segment(tile, k, a, sa, b, sb, total):
-    """The sum of k <= 4096 steps of the vectors at a and b, whose strides count elements."""
-    if sa == 1 and sb == 1:
-        _neighbours(tile, k, a, sa, b, sb, total)
-    else:
-        _gathered(tile, k, a, sa, b, sb, total)
 
 
 @functools.cache
@@ -135,7 +60,7 @@ def _part(tile, s, k, a, sa, b, sb, total):
     """The sum of segment s."""
     start = s * SEGMENT
     a, b = a + start * sa * tile.size_a, b + start * sb * tile.size_b
-    segment(tile, min(SEGMENT, k - start), a, sa, b, sb, total)
+    pair_of(tile, min(SEGMENT, k - start), a, sa, b, sb, total)
 
 
 @jit(forceinline=True)
@@ -244,7 +169,7 @@ def _large(found, out, a, b, many=0):
 
 def _general(out, a, b, conj: str, mode=None) -> None:
     """A mode and a wider out have the order of the product."""
-    if mode is None and out.dtype == a.dtype and (sums := first_products.sums(a[None], b, CHAINS)) is not None:
+    if mode is None and out.dtype == a.dtype and (sums := first_products.sums(a[None], b, MANY)) is not None:
         out[...] = sums[0]
         return
     found = _found(a.dtype, conj) if a.size and mode is None and out.dtype == a.dtype else None
@@ -275,7 +200,7 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     """dot of plain arrays in few calls; None, with nothing written, where more care is needed."""
     found = _entries[conj].get(self.dtype)
     if found is None and self.dtype == tensor.dtype:
-        if self.ndim == 1 and first_products.first_sums(self, tensor, CHAINS):
+        if self.ndim == 1 and first_products.first_sums(self, tensor, MANY):
             return None
         found = _found(self.dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
@@ -292,7 +217,7 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
 
 def rows(a, b, conj=""):
     """The sums over i of a[r, i] * b[r, i], each dot's, or vdot's for conj="a", of matrices alike and not empty."""
-    if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], CHAINS):
+    if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], MANY):
         found = _found(a.dtype, conj)
     status = found[0](found[1], None, a, b, 1) if found else DECLINED
     if type(status) is int and found:

@@ -9,7 +9,7 @@ A complex number is two steps of the loops, its parts, which transposed are plan
 from __future__ import annotations
 
 from ...jit.compile.lazy import jit
-from ...jit.ir.chain import Chain
+from ...jit.ir.chain import Chain, in_groups
 from ...jit.ir.emit import emitted
 from ...jit.ir.vector import I64, LINE, Lanes, loop, opaque, replaced_if
 from ..gemm.blocking import FEW_REGISTERS, WAY
@@ -60,12 +60,6 @@ def _further(ops, chain, downs, factors, inside):
     return chain
 
 
-def _groups(ops, chains):
-    """The chains of each group of rows, of planes one after another."""
-    planes = ops.kind.planes
-    return [chains[i : i + planes] for i in range(0, len(chains), planes)]
-
-
 def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, ahead=False):
     """t[r] = chain over p of a[r*rsa + p] * v[p] for r < rows <= `at_once`, or as many as a vector has lanes; of a
     v for each row, `apart` from the one before, if that is said. Words are counted, of which a complex number has two.
@@ -93,7 +87,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
         return _further(ops, chain, lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside)
 
     def each_group(chains, further):
-        return [plane for g, chain in enumerate(_groups(ops, chains)) for plane in further(g, chain)]
+        return [plane for g, chain in enumerate(in_groups(chains, ops.kind.planes)) for plane in further(g, chain)]
 
     def together(index, chains):
         for base in [base for group in a_rows for base in group] if ahead else []:
@@ -118,7 +112,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
         return each_group(chains, lambda g, chain: advance(g, blocks, chain, left))
 
     chains = replaced_if(builder, builder.icmp_signed(">", left, I64(0)), chains, rest)
-    for g, chain in enumerate(_groups(ops, chains)):
+    for g, chain in enumerate(in_groups(chains, ops.kind.planes)):
         ops.store(chain, lanes.at(t, g * count), ops.mask(builder.sub(rows, I64(g * count))))
 
 
@@ -150,7 +144,7 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
         for start in range(0, count, part):
             some = slice(start, start + part)
             factors = [lanes.broadcast(lanes.at(lanes.at(v, first), p)) for p in steps[some]]
-            for g, chain in enumerate(_groups(ops, chains)):
+            for g, chain in enumerate(in_groups(chains, ops.kind.planes)):
                 group = groups[g] = opaque(builder, groups[g])  # in its place, without a copy
                 rows = [row(group, r, first) for r in range(count)]
                 here = range((first + start) * count // line, (first + start + part) * count // line)
@@ -192,7 +186,7 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
     v, groups, chains = carried[0], carried[1 : 1 + near], carried[1 + near :]
     some = builder.icmp_signed(">", left, I64(0))
     chains = replaced_if(builder, some, chains, lambda: block(groups, v, list(chains), 0, left))
-    for g, chain in enumerate(_groups(ops, chains)):
+    for g, chain in enumerate(in_groups(chains, ops.kind.planes)):
         ops.store(chain, lanes.at(t, g * count))
 
 

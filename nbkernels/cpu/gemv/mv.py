@@ -5,7 +5,7 @@ multiply-add, from zero; then chain c takes in chain c + h, for h = 4, 2 and 1, 
 Segments are added in order; fma(beta, x, alpha * sum) comes once. So the bits depend on the numbers alone: not on
 layout, vectors or threads.
 
-How rows and columns of A are read is told in chains8.py; an A that is contiguous along neither is copied row by row.
+How rows and columns of A are read is told in chains.py; an A that is contiguous along neither is copied row by row.
 An A of another dtype, whose numbers those of v hold (`matmul` takes one), is converted as it is read: 992x1000 float32
 and a v of float64 take 190 us, with a copy before 970.
 """
@@ -40,7 +40,7 @@ from ..runtime.arrays import alike
 from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
-from .chains8 import CHAINS, WAITING, WIDE, columns_sums, rows_of
+from .chains import CHAINS, WAITING, WIDE, columns_sums, rows_of
 from .jobs import BY_COLUMNS, BY_ROWS, HEAD, SHARED, copied, product, vector_at
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous

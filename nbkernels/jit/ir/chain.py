@@ -214,6 +214,11 @@ class Chain:
         return [self.words.splat(self.builder.extract_value(number, i)) for i in range(2)]
 
 
+def in_groups(values: list, size: int) -> list:
+    """The values in lists of `size`: chains, of their planes."""
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
 def _planes(builder, value) -> list:
     """(r0, i0, r1, i1, ...) -> (r0, r1, ...), (i0, i1, ...)."""
     count, undefined = value.type.count // 2, ir.Constant(value.type, ir.Undefined)

@@ -65,11 +65,6 @@ class Widened(Lanes):
         return widen(self.builder, super().load(address, mask), self.dtype, self.want)
 
 
-def of_a(lanes: Lanes, tile) -> Widened:
-    """Vectors of a product's first operand, as many lanes as these have, which are numbers of the tile's."""
-    return Widened(lanes.builder, tile.kind.a, lanes.count, want=tile.dtype)
-
-
 def narrow(builder, value, have: str, out: str):
     """A vector of dtype `have` -> one as `out` lies in memory, rounded once, integers modulo 2**bits."""
     kind = _vector(ELEMENT[out], value)
