@@ -25,8 +25,8 @@ from .tiny import every, known
 # and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
 LONE = 1 << 10
 MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from
-# Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
-THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
+# Rows and columns at least, and steps at most, of products of a stack that are written by rows (thin.py).
+THIN_ROWS, THIN_STEPS = 64, 32
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 TASKS = 8 * STACK["tasks"]
 
@@ -46,9 +46,8 @@ def _gains(tile, f):
 @plain
 def served(m, n, k, size, cache):
     """Tell whether one thread may take a product of a stack at once: few rows and few steps have other ways. A C from
-    beyond L2, by its bytes for some steps, by twice as many for few, is better written by rows (thin.py)."""
-    written = m * n * size if k > FEW_STEPS else 2 * m * n * size
-    thin = min(m, n) >= THIN_ROWS and k <= THIN_STEPS and written > cache
+    beyond L2 is better written by rows (thin.py)."""
+    thin = min(m, n) >= THIN_ROWS and k <= THIN_STEPS and m * n * size > cache
     larger = k <= DEEPEST and m * n * k <= SERIAL and min(m, n) > 3 and not thin
     return k <= SEGMENT and (m * n * k <= ALONE or larger)
 

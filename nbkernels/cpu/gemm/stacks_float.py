@@ -44,6 +44,7 @@ CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
 SHARES = 32
+FEW_STEPS = 4  # of a product that writes more than it reads
 CHAINS, COPY = 4 << 10, 8 * SEGMENT  # bytes of stack for the chains of a row or column, and for a strided vector
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
@@ -120,9 +121,40 @@ def _rows_of_b(tile, f, t, count, panel, pitch):
 
 
 @jit(forceinline=True)
+def by_rows(tile, f, sizes, a, panels, c, x, alpha, beta):
+    """C of so many rows and columns, some rows across all columns, then the next: it is written along its rows.
+    `panels`: the address of B's, each a register tile wide, in elements how far they are apart, and a panel's rows."""
+    (m, n), (b, panel, rsb), size, height = sizes, panels, tile.itemsize, tall(tile, tile.nr)
+    whole = n // tile.nr
+    for i in range(0, m, height):
+        h, ai, ci, xi = min(height, m - i), a + i * f.rsa * size, c + i * f.rsc * size, x + i * f.rsx * size
+        for start, count, w in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):
+            if w > 0 and count > 0:
+                first, at = start * tile.nr * size, b + start * panel * size
+                tiny(tile, h, count, f.k, ai, 0, f.rsa, f.csa, at, panel, rsb, ci + first, tile.nr, f.rsc,
+                     xi + first if x != 0 else 0, tile.nr, f.rsx, w, alpha, beta)  # fmt: skip
+
+
+@plain
+def lacking_by_rows(tile, words, m, n):
+    """The place of what `by_rows` needs of tiny.py's table and is not there; or -1."""
+    at, height = -1, tall(tile, tile.nr)
+    for h in (min(m, height), m % height):
+        at = max(at, max(absent(tile, words, h, min(n, tile.nr)), absent(tile, words, h, n % tile.nr)))
+    return at
+
+
+@plain
+def _broad(tile, f):
+    """Whether products have so many columns that each is written by rows on its own (stacks of 2 MB, one thread, us:
+    150x150x8 of float64 144, so 106; but 300x9x40x20 of float32 54, so 64)."""
+    return f.n >= 3 * tile.nr
+
+
+@jit(forceinline=True)
 def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
     """`run` products: a block of at most two vectors and some rows of all of them, then the next block."""
-    size, m, width = tile.itemsize, f.m, 2 * tile.lanes
+    size, m, width = tile.itemsize, f.m, tile.nr
     for j in range(0, f.n, width):
         w, i = min(width, f.n - j), 0
         blocks = (m - 1) // tall(tile, w) + 1
@@ -136,18 +168,23 @@ def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
 
 
 @plain
+def _asks(tile, f):
+    """Whether a product asks for the next one's lines; those of few steps mostly write, and lose by it (117x174x151x2
+    of float32 2130 us, so 1380)."""
+    return f.m >= tall(tile, f.n) and f.n > tile.lanes and f.k > FEW_STEPS and bytes_of(tile, f) > FAR
+
+
+@plain
 def lacking(tile, words, f):
     """The place of what `_tiny` needs of tiny.py's table and is not there; or -1."""
-    m, n, height = f.m, f.n, tall(tile, f.n)
-    if m >= height and n > tile.lanes and bytes_of(tile, f) > FAR:  # by `_ahead`: of any sizes
-        width, at = 2 * tile.lanes, -1
-        for place in range(AHEADS, AHEADS + 2):
+    m, n = f.m, f.n
+    if _broad(tile, f) or _asks(tile, f):
+        at = lacking_by_rows(tile, words, m, n)
+        for place in range(AHEADS, AHEADS + 2 if _asks(tile, f) else AHEADS):
             at = place if words[place] == 0 else at
-        for h in (height, m % height):
-            at = max(at, max(absent(tile, words, h, min(width, n)), absent(tile, words, h, n % width)))
         return at
-    at, width = -1, 2 * tile.lanes
-    for w in (min(n, width), n % width if n > width else 0):
+    at = -1
+    for w in (min(n, tile.nr), n % tile.nr if n > tile.nr else 0):
         blocks = (m - 1) // tall(tile, w) + 1
         low = m // blocks
         at = max(at, absent(tile, words, low, w), absent(tile, words, low + 1, w) if low * blocks < m else -1)
@@ -178,16 +215,19 @@ def _ahead(tile, f, t, b, rsb, alpha, beta):
 @jit(forceinline=True)
 def _tiny(tile, f, task, first, last):
     """By `tiny`."""
-    m, n, panel, (alpha, beta), total = f.m, f.n, scratch(PANEL), _factors(tile, f), bytes_of(tile, f)
+    m, n, size, panel, (alpha, beta) = f.m, f.n, tile.itemsize, scratch(PANEL), _factors(tile, f)
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
-    height = tall(tile, n)
-    ahead = m >= height and n > tile.lanes and total > FAR
-    run = _at_once(tile, f, last - first, ahead or (m > height and total > FAR))
+    ahead = _asks(tile, f)
+    run = _at_once(tile, f, last - first, ahead or (m > tall(tile, n) and bytes_of(tile, f) > FAR))
     for t in range(first, last, run):
         count = min(run, last - t)
         b, sb, rsb = _rows_of_b(tile, f, t, count, panel, pitch)
         if ahead:
             _ahead(tile, f, t, b, rsb, alpha, beta)
+        elif _broad(tile, f):
+            for q in range(t, t + count):
+                a, c, x = f.a + q * f.sa * size, f.c + q * f.sc * size, f.x + q * f.sx * size if f.x != 0 else 0
+                by_rows(tile, f, (m, n), a, (b + (q - t) * sb * size, tile.nr, rsb), c, x, alpha, beta)
         else:
             _together(tile, f, t, count, b, sb, rsb, alpha, beta)
 

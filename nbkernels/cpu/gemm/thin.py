@@ -20,31 +20,25 @@ from .kernels import TINY
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
 from .plan_entry import Door, available
-from .tiny import absent, known, tall, tiny
+from .stacks_float import by_rows, lacking_by_rows
+from .tiny import known, tall
 
 
 @jit(forceinline=True)
 def _rows(tile, f, rows, columns, panels, alpha, beta):
-    """Some rows of C, (first, end), in columns j to j+n. `panels`: the address of those of B, in elements how far they
-    are apart, and a panel's rows."""
-    (low, high), (j, n), (b, panel, rsb), size, height = rows, columns, panels, tile.itemsize, tall(tile, tile.nr)
-    for i in range(low, high, height):
-        h, a, c = min(height, high - i), f.a + i * f.rsa * size, f.c + (i * f.rsc + j) * size
-        x = f.x + (i * f.rsx + j) * size if f.x != 0 else 0
-        if f.k == 1 and n >= tile.lanes:  # whole rows: 256x256 of float64 4.1 us, by blocks 5.2 (AVX-512)
-            outer(tile, h, n, a, f.rsa, b, c, f.rsc, alpha, x, f.rsx, beta)
-            continue
-        whole = n // tile.nr
-        for start, count, width in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):
-            if width > 0 and count > 0:
-                first = start * tile.nr * size
-                tiny(tile, h, count, f.k, a, 0, f.rsa, f.csa, b + start * panel * size, panel, rsb, c + first, tile.nr,
-                     f.rsc, x + first if x != 0 else 0, tile.nr, f.rsx, width, alpha, beta)  # fmt: skip
+    """Some rows of C, (first, how many), in n columns from j on, (j, n)."""
+    (i, m), (j, n), size = rows, columns, tile.itemsize
+    a, c = f.a + i * f.rsa * size, f.c + (i * f.rsc + j) * size
+    x = f.x + (i * f.rsx + j) * size if f.x != 0 else 0
+    if f.k == 1 and n >= tile.lanes:  # 256x256 of float64 4.1 us, by `by_rows` 5.2 (AVX-512)
+        outer(tile, m, n, a, f.rsa, panels[0], c, f.rsc, alpha, x, f.rsx, beta)
+    else:
+        by_rows(tile, f, (m, n), a, panels, c, x, alpha, beta)
 
 
 @jit(forceinline=True)
 def _packed(tile, f, j, n, to):
-    """Columns j to j+n of B as panels, as `_rows` takes them."""
+    """Columns j to j+n of B as panels, as `by_rows` takes them."""
     for at in range(0, n, tile.nr):
         source, width = f.b + (j + at) * f.csb * tile.itemsize, min(tile.nr, n - at)
         pack(tile, source, f.csb, f.rsb, width, f.k, to + at * f.k * tile.itemsize, tile.nr)
@@ -66,7 +60,7 @@ def _thin(tile) -> int:
                 wide, panels = min(columns, n - j), (f.b + j * size, tile.nr, f.rsb)
                 if f.csb != 1:
                     panels = _packed(tile, f, j, wide, f.room + j * f.k * size if f.part > 0 else stack)
-                _rows(tile, f, (i, min(i + rows, m)), (j, wide), panels, alpha, beta)
+                _rows(tile, f, (i, min(rows, m - i)), (j, wide), panels, alpha, beta)
 
     return compiled(work, WORDS.kernel, f"gemm_thin_{tile}")
 
@@ -92,10 +86,8 @@ def _plan(tile, f, table):
 
 @jit(forceinline=True)
 def _lacking(tile, f, need):
-    """The place of what `_rows` need of tiny.py's table."""
-    height, words, at = tall(tile, tile.nr), known(tile), -1
-    for h in (min(f.m, height), f.m % height):
-        at = max(at, max(absent(tile, words, h, min(f.n, tile.nr)), absent(tile, words, h, f.n % tile.nr)))
+    """The place of what `by_rows` needs of tiny.py's table."""
+    at = lacking_by_rows(tile, known(tile), f.m, f.n)
     return TINY + at if at >= 0 else -1
 
 
