@@ -21,7 +21,7 @@ def pow_plain(x, y):
 
 _root_f32 = bits(np.float32(0.5**0.5))
 _log2_high, _log2_low = np.float32(LOG2_FIRST[0]), np.float32(LOG2_FIRST[1])
-_log2_rest, _exp2_f32 = polynomial(F32, LOG2_REST), polynomial(F32, EXP2)
+_log2_rest, _exp2_f32 = polynomial(F32, LOG2_REST), polynomial(F32, EXP2[F32])
 _f32 = np.float32
 _shift_f32 = _f32(SHIFT[F32])
 _large, _large_low = map(_f32, LOG2_THREE_FOURTHS)
