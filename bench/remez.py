@@ -70,25 +70,29 @@ def cases():
     half, root = mp.log(2) / 2 * mp.mpf("1.0001"), (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mp.mpf("1.001")
     near = {"float32": (ZERO, root**2, 3), "float64": (ZERO, root**2, 6)}
     unit = {"float32": (ZERO, mp.mpf(1) / 9, 4), "float64": (ZERO, mp.mpf(1) / 9, 10)}
-    small, floor = mp.mpf("0.625") ** 2, mp.mpf("4e-4")
-    eighth = (mp.pi / 4) ** 2 * mp.mpf("1.002")
+    middle, floor = (mp.mpf("-0.5001"), mp.mpf("0.5001")), mp.mpf("4e-4")
+    quarter, small = (ZERO, mp.mpf("0.25")), (ZERO, mp.mpf("0.625") ** 2)
+    eighth, wider = (mp.pi / 4) ** 2 * mp.mpf("1.002"), mp.mpf("0.69")  # a short 2/pi may miss by one
     return {
         "EXP": (exp, lambda r: mp.sqrt(r * r + floor), {"float32": (-half, half, 5), "float64": (-half, half, 10)}),
         "LOG": (log, lambda z: z / 2, near),
         "LOG_REST": (lambda z: (log(z) - mp.mpf(2) / 3) / z, lambda z: z * z / 2, {"float64": (ZERO, root**2, 6)}),
         "LOG2_REST": (log2, lambda z: z * mp.log(2) / 2, {"float32": (ZERO, mp.mpf("0.072") ** 2, 2)}),
-        "EXP2": (exp2, lambda r: mp.sqrt(r * r + floor), {"float32": (-mp.mpf("0.5001"), mp.mpf("0.5001"), 5)}),
+        "EXP2": (exp2, lambda r: mp.sqrt(r * r + floor), {"float32": (*middle, 5), "float64": (*middle, 10)}),
         "LOG1P": (log, lambda z: z / 2, unit),
-        "TANH": (odd(mp.tanh), lambda z: z, {"float32": (ZERO, small, 4), "float64": (ZERO, small, 11)}),
+        "TANH": (odd(mp.tanh), lambda z: z, {"float32": (*small, 4), "float64": (*small, 11)}),
+        "ASIN": (odd(mp.asin), lambda z: z, {"float32": (*quarter, 4), "float64": (*quarter, 11)}),
         "ATAN": (odd(mp.atan), lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)),
                  {"float32": (ZERO, mp.mpf(1), 8), "float64": (ZERO, mp.mpf(1), 19)}),
         "ERF": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
                 {"float32": (ZERO, mp.mpf(1), 6), "float64": (ZERO, mp.mpf(1), 12)}),
         "ERFC": (lambda t: mp.log(mp.erfc(1 + t)), lambda t: mp.erfc(1 + t) / mp.erf(1 + t),
                  {"float32": (mp.mpf(0), mp.mpf(3), 7), "float64": (mp.mpf(0), mp.mpf(5), 20)}),
-        "SIN": (odd(mp.sin), lambda z: z, {"float32": (ZERO, eighth, 3), "float64": (ZERO, eighth, 6)}),
+        "SIN": (odd(mp.sin), lambda z: z, {"float32": (ZERO, wider, 2), "float64": (ZERO, eighth, 6)}),
+        "TAN": (odd(mp.tan), lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)),
+                {"float32": (ZERO, wider, 6), "float64": (ZERO, eighth, 13)}),
         "COS": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > 10 * ZERO else mp.mpf(1) / 24,
-                lambda z: z * z, {"float32": (ZERO, eighth, 3), "float64": (ZERO, eighth, 5)}),
+                lambda z: z * z, {"float32": (ZERO, wider, 2), "float64": (ZERO, eighth, 5)}),
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .coefficients import EXP2, LOG2_FIRST, LOG2_FIVE_FOURTHS, LOG2_REST, LOG2_THREE_FOURTHS, LOG_REST
-from .real import F32, F64, Real, bits, estrin, floor, fma, generic, helper, kernel, number, polynomial
+from .real import F32, F64, Real, bits, floor, fma, generic, helper, kernel, number, polynomial
 from .transcendental import LN2, SHIFT, exp_of, exp_sum, scaled_f32
 
 
@@ -21,7 +21,7 @@ def pow_plain(x, y):
 
 _root_f32 = bits(np.float32(0.5**0.5))
 _log2_high, _log2_low = np.float32(LOG2_FIRST[0]), np.float32(LOG2_FIRST[1])
-_log2_rest, _exp2_f32 = polynomial(F32, LOG2_REST), polynomial(F32, EXP2)
+_log2_rest, _exp2_f32 = polynomial(F32, LOG2_REST), polynomial(F32, EXP2[F32])
 _f32 = np.float32
 _shift_f32 = _f32(SHIFT[F32])
 _large, _large_low = map(_f32, LOG2_THREE_FOURTHS)
@@ -87,7 +87,7 @@ def plain_power_f32(x, y):
 _root = bits(np.float64(0.5**0.5))
 _ln2_high, _ln2_low = LN2[F64]
 _third, _third_rest = 2 / 3, 3.700743415417188e-17
-_power_series = estrin(F64, LOG_REST)
+_power_series = polynomial(F64, LOG_REST)
 
 
 @helper

@@ -20,6 +20,7 @@ from llvmlite import ir
 from ...jit.compile.cache import c_function
 from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory, width
+from ...jit.ir.emit import outlined
 from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
@@ -200,6 +201,14 @@ class _Emitter:
         LLVM would do up to 31 elements singly: maximum of 316 x 316 float32 and a row takes 14.9 us, 25.8 so. Masked
         vectors as wide as the others: a division of 64 bytes after those of 32 waits 30 ns (Zen 4, 2026-11).
         """
+        span = functools.partial(outlined, self, _Emitter.span) if self.spec.paired else self.span
+
+        def wholes(size, emit, *rest, **keywords):
+            nonlocal head, count
+            whole = self.builder.and_(count, I64(-size))
+            emit(base, steps, head, whole, *rest, **keywords)
+            head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+
         lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
         if products.known(self.spec, steps, self.widths):
             head = products.products(self, base, steps, head)
@@ -207,33 +216,24 @@ class _Emitter:
         known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
         if (known or self.spec.plain) and lanes > 1:
             if self.spec.output == "bool" and lanes < TRUTHS and width_bits() == 256:
-                whole = self.builder.and_(count, I64(-TRUTHS))
-                self.span(base, steps, head, whole, hints=at_a_time(TRUTHS))
-                head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+                wholes(TRUTHS, span, hints=at_a_time(TRUTHS))
                 at_once = 1
-            hints = at_a_time(lanes, at_once)
+            size, hints, one = at_once * lanes, at_a_time(lanes, at_once), at_a_time(lanes)
             if self.masks or self.spec.plain:
-                whole = self.builder.and_(count, I64(-at_once * lanes))
                 if self.spec.plain:
-                    self.plainly(base, steps, head, whole, at_once * lanes, hints, known)
+                    wholes(size, functools.partial(outlined, self, _Emitter.plainly), size, (*hints, WHOLE), known)
                 else:
-                    self.span(base, steps, head, whole, hints=hints)
-                head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                one = at_a_time(lanes)
+                    wholes(size, span, hints=hints)
                 if self.masks and width_bits() < 512:  # stores of masked vectors are microcode: a row has but one
-                    whole = self.builder.and_(count, I64(-lanes))
-                    self.span(base, steps, head, whole, hints=one)
-                    head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+                    wholes(lanes, span, hints=one)
                 hints = (*one, MASKED) if self.masks else ()
             elif self.spec.light and not self.spec.masked and any(d in HALVES for d in self.dtypes):
                 # Each scalar conversion waits for the one before, and for whatever else is in its register: maximum of
                 # 100 x 100 float16 and a row took 80 us, so 6; of 100 x 63 87, so 4 (AVX2, one thread, 2026-11).
                 for size, several in ((lanes, at_once), (lanes, 1), (4, 1)):
-                    whole = self.builder.and_(count, I64(-several * size))
-                    self.span(base, steps, head, whole, hints=(*at_a_time(size, several), *[WHOLE] * (several == 1)))
-                    head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+                    wholes(several * size, span, hints=(*at_a_time(size, several), *[WHOLE] * (several == 1)))
                 hints = ()
-        self.span(base, steps, head, count, hints=hints)
+        span(base, steps, head, count, hints=hints)
 
     def plainly(self, base, steps, head, count, size, hints, known):
         """Runs of `size`, `count` elements in all: by the plain function, again by the other where that was not all,
@@ -250,14 +250,14 @@ class _Emitter:
 
         def run(q, _):
             column = builder.add(head, builder.mul(q, I64(size)))
-            (plain,) = self.span(base, steps, column, I64(size), target, (*hints, WHOLE), plain=True)
+            (plain,) = self.span(base, steps, column, I64(size), target, hints, plain=True)
             with builder.if_else(plain, likely=True) as (done, again):
                 with done:
                     out = builder.bitcast(self.at(base, steps, 0, column), place.type)
                     for first in range(0, words, vectors.count):
                         vectors.store(vectors.load(vectors.at(place, first)), vectors.at(out, first))
                 with again:
-                    self.span(base, steps, column, I64(size), hints=(*hints, WHOLE) if known else ())
+                    outlined(self, _Emitter.span, base, steps, column, I64(size), hints=hints if known else ())
             return []
 
         loop(builder, builder.udiv(count, I64(size)), [], run)

@@ -113,41 +113,24 @@ def _sign(x):
     return 1.0 if x > 0 else -1.0 if x < 0 else 0.0
 
 
-def _erf(x, v):
-    return 1.1283791670955126 * math.exp(-x * x)
-
-
-def _erfc(x, v):
-    return -1.1283791670955126 * math.exp(-x * x)
-
-
-def _power_of_base(x, y, v):
-    return y * math.pow(x, y - 1) if y != 0 else 0.0
-
-
-def _power_of_exponent(x, y, v):
-    return v * math.log(x) if x != 0 or y < 0 else 0.0
-
-
 # function(s): the derivative in each argument, of the arguments' values and the result's
 ARITHMETIC = {  # of complex numbers too
-    operator.add: (lambda x, y, v: 1.0, lambda x, y, v: 1.0),
-    operator.sub: (lambda x, y, v: 1.0, lambda x, y, v: -1.0),
-    operator.mul: (lambda x, y, v: y, lambda x, y, v: x),
-    operator.truediv: (lambda x, y, v: 1 / y, lambda x, y, v: -v / y),
-    operator.iadd: (lambda x, y, v: 1.0, lambda x, y, v: 1.0),
-    operator.isub: (lambda x, y, v: 1.0, lambda x, y, v: -1.0),
-    operator.imul: (lambda x, y, v: y, lambda x, y, v: x),
-    operator.itruediv: (lambda x, y, v: 1 / y, lambda x, y, v: -v / y),
-    operator.neg: (lambda x, v: -1.0,),
-    operator.pos: (lambda x, v: 1.0,),
+    (operator.add, operator.iadd): (lambda x, y, v: 1.0, lambda x, y, v: 1.0),
+    (operator.sub, operator.isub): (lambda x, y, v: 1.0, lambda x, y, v: -1.0),
+    (operator.mul, operator.imul): (lambda x, y, v: y, lambda x, y, v: x),
+    (operator.truediv, operator.itruediv): (lambda x, y, v: 1 / y, lambda x, y, v: -v / y),
+    (operator.neg,): (lambda x, v: -1.0,),
+    (operator.pos,): (lambda x, v: 1.0,),
 }
 REAL = {
     (operator.mod, operator.imod, math.fmod, np.remainder, np.fmod): (
         lambda x, y, v: 1.0,
         lambda x, y, v: -((x - v) / y),
     ),
-    (operator.pow, operator.ipow, math.pow, powers.pow, pow, np.power): (_power_of_base, _power_of_exponent),
+    (operator.pow, operator.ipow, math.pow, powers.pow, pow, np.power): (
+        lambda x, y, v: y * math.pow(x, y - 1) if y != 0 else 0.0,
+        lambda x, y, v: v * math.log(x) if x != 0 or y < 0 else 0.0,
+    ),
     (math.hypot, np.hypot, transcendental.hypot): (lambda x, y, v: x / v, lambda x, y, v: y / v),
     (math.atan2, np.arctan2, transcendental.atan2): (
         lambda x, y, v: y / (x * x + y * y),
@@ -178,8 +161,8 @@ REAL = {
     (math.asinh, np.arcsinh): (lambda x, v: 1 / math.sqrt(1 + x * x),),
     (math.acosh, np.arccosh): (lambda x, v: 1 / math.sqrt(x * x - 1),),
     (math.atanh, np.arctanh): (lambda x, v: 1 / (1 - x * x),),
-    (math.erf, transcendental.erf): (_erf,),
-    (math.erfc,): (_erfc,),
+    (math.erf, transcendental.erf): (lambda x, v: 1.1283791670955126 * math.exp(-x * x),),
+    (math.erfc,): (lambda x, v: -1.1283791670955126 * math.exp(-x * x),),
     (float,): (lambda x, v: 1.0,),
 }
 # What looks at values alone, or jumps between constants: no derivative comes of it.
@@ -214,20 +197,16 @@ def _enter(function, partials, complexes):
 
 
 def _enter_flat(function):
-    def of(names):
-        def choose(args):
-            if not any(isinstance(a, Dual) for a in args):
-                return None
-            values = ", ".join(f"{n}.value" if isinstance(a, Dual) else n for n, a in zip(names, args))
-            scope = {"f": function}
-            exec(f"def rule({', '.join(names)}):\n    return f({values})", scope)
-            return scope["rule"]
+    names = ("x", "y") if function in FLAT[:7] else ("x",)
 
-        return choose
+    def choose(args):
+        if not any(isinstance(a, Dual) for a in args):
+            return None
+        values = ", ".join(f"{n}.value" if isinstance(a, Dual) else n for n, a in zip(names, args))
+        exec(f"def rule({', '.join(names)}):\n    return f({values})", scope := {"f": function})
+        return scope["rule"]
 
-    pair = function in FLAT[:7]
-    names = ("x", "y") if pair else ("x",)
-    _overload(function, names, of(names))
+    _overload(function, names, choose)
 
 
 def _overload(function, names, choose):
@@ -236,11 +215,10 @@ def _overload(function, names, choose):
     overload(function, jit_options=OPTIONS)(scope["typed"])
 
 
-for _function, _partials in ARITHMETIC.items():
-    _enter(_function, _partials, True)
-for _functions, _partials in REAL.items():
-    for _function in _functions:
-        _enter(_function, _partials, False)
+for _rules in (ARITHMETIC, REAL):
+    for _functions, _partials in _rules.items():
+        for _function in _functions:
+            _enter(_function, _partials, _rules is ARITHMETIC)
 for _function in FLAT:
     _enter_flat(_function)
 
