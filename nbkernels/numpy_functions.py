@@ -299,6 +299,15 @@ def where(condition, *both):
     return np.asarray(chooser(dtype)(condition, x, y))
 
 
+def holds(x, bound):
+    """Whether an array has the dtype and the shape of the smaller or larger ones of its elements and a bound."""
+    if type(x) is not np.ndarray or x.ndim == 0:
+        return False
+    if type(bound) in (int, float):
+        return x.dtype.kind == "f" or type(bound) is int
+    return isinstance(bound, np.ndarray | np.generic) and bound.dtype == x.dtype and bound.shape in ((), x.shape)
+
+
 def clip(a, lowest, highest, /, out=None, *, casting="same_kind", order="K", dtype=None, where=True):
     """The ufunc of np.clip: minimum(maximum(a, lowest), highest), in the dtype that holds all three."""
     if order != "K" or casting != "same_kind":
@@ -310,6 +319,8 @@ def clip(a, lowest, highest, /, out=None, *, casting="same_kind", order="K", dty
         raise Declined(f"the result cannot be cast from {dtype} to {out.dtype}")
     if out is None or out.dtype != dtype or mask or getattr(lowest, "ndim", 0):
         low = ops.maximum(a, lowest, dtype=dtype)
+        if out is None and not mask and holds(low, highest):
+            return ops.minimum(low, highest, out=low)
         return ops.minimum(low, highest, dtype=dtype, out=out, **mask)
     apart = isinstance(highest, np.ndarray) and np.may_share_memory(highest, out)
     return ops.minimum(ops.maximum(a, lowest, dtype=dtype, out=None if apart else out), highest, out=out)

@@ -41,12 +41,15 @@ def clip(x: Array, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     >>> nbkernels.clip(np.array([-2.0, 0.5, 9.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
-    _spec("clip", "x", x)
+    if type(x) is not np.ndarray:
+        _spec("clip", "x", x)
     if min is None and max is None:
         return ops.copy(x, out=out)
     if max is None:
         return ops.maximum(x, min, out=out)
-    return ops.minimum(x if min is None else ops.maximum(x, min), max, out=out)
+    low = x if min is None else ops.maximum(x, min)
+    into = low if out is None and min is not None and numpy_functions.holds(low, max) else out
+    return ops.minimum(low, max, out=into)
 
 
 def where(condition: Array, x: Any, y: Any, /) -> Any:
