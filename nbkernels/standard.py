@@ -125,6 +125,17 @@ def std(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *
 
 def _plan(name, x, axis, dtype):
     """(axes, the number of elements in each sum, dtype of the sums where it is not x's, dtype of the result)"""
+    if type(x) is np.ndarray and dtype is None and (axis is None or type(axis) is int):
+        return _kept(name, x.shape, x.dtype, axis)
+    return _found(name, x, axis, dtype)
+
+
+@functools.lru_cache(4096)
+def _kept(name, shape, dtype, axis):
+    return _found(name, np.broadcast_to(np.empty((), dtype), shape), axis, None)
+
+
+def _found(name, x, axis, dtype):
     spec, asked, axes = _spec(name, "x", x), stated(name, dtype), dimensions(name, x, axis)
     return axes, prod(spec.shape[a] for a in axes), *_dtypes(name, spec.dtype, asked)
 
@@ -158,7 +169,8 @@ def _divided(total, count):
 
 
 def _rounded(x, dtype):
-    return x if views.spec(x).dtype == dtype else ops.copy(x, dtype=dtype)
+    own = x.dtype if isinstance(x, (np.ndarray, np.generic)) else views.spec(x).dtype
+    return x if own == dtype else ops.copy(x, dtype=dtype)
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
