@@ -3,8 +3,14 @@
 import os
 
 import numpy as np
+import pytest
 
 EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"  # before a release, by CONTRIBUTING.md
+
+
+def forms(*always, sampled):
+    """Forms of a test for `parametrize`: some that every run has, and others, which are sampled."""
+    return [*always, *(pytest.param(each, marks=pytest.mark.sampled) for each in sampled)]
 
 
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]

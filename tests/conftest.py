@@ -85,15 +85,24 @@ def pytest_sessionfinish(session):
 
 
 def pytest_collection_finish():
-    """What is there by now stays: the garbage collector need not go through it in each of the compilations."""
+    """What is there by now stays, and later what compilations leave: the garbage collector goes through it once a
+    file, not once a compilation (a twentieth of the time)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(1_000_000, 10, 1000)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _frozen():
+    yield
     gc.collect()
     gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):
     """Without those of a release, and of tests that are sampled, as all are in the simulator, whose threads are
-    Python's, the first form and one in twenty of the others; the simulator's minute first: at the end other workers
-    would wait for it."""
+    Python's, the first form and one in twenty of the others; what one process takes long for first: at the end other
+    workers would wait for it."""
     left, seen = set(), set()
     for item in items:
         test = item.location[0], getattr(item, "originalname", None) or item.name
@@ -105,7 +114,7 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
-    items.sort(key=lambda item: item.path.name != "test_simulator.py")
+    items.sort(key=lambda item: item.path.name not in ("test_simulator.py", "test_vector_widths.py"))
 
 
 @pytest.fixture(scope="module")

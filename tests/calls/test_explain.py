@@ -126,6 +126,7 @@ def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
     assert odd > 500
 
 
+@pytest.mark.release
 def test_the_path_does_not_depend_on_what_the_stack_held(tmp_path):
     own = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), "TESTS_POISON": "2"}
     own.pop("NBKERNELS_SKIPPED", None)

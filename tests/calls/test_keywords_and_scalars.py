@@ -64,6 +64,7 @@ def test_remembered_calls_are_numpys(op, args, words, monkeypatch):
             monkeypatch.setattr(function.op, "bind", None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
 def test_ints_that_the_compiled_entry_reads(dtype):
     """Of one digit or more, in a dtype's range or beyond it, on either side."""

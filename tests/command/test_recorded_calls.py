@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from nbkernels import first_calls
 from nbkernels.calls import record
 from nbkernels.calls.call import Call
 from nbkernels.cli import main
+from nbkernels.jit.disk import files
 from tests.cases import EVERY
 
 # Prints what Numba compiled: functions by its events, and passes of its compiler, which also run for what has no event.
@@ -103,15 +106,22 @@ def run(code, tmp_path, *, check=True, **env):
 
 def test_after_warmup_the_program_compiles_nothing(monkeypatch, tmp_path):
     """Strange layouts, 0-d, empty, read-only, bfloat16, negative strides, subclasses, out, where, in place, gradients,
-    functions of modules: recorded in one process, compiled in another, in a cache that was empty."""
+    functions of modules: recorded in one process, compiled in another. Of a copy of the cache what that process did
+    not use is then removed."""
     (tmp_path / "recorded_module.py").write_text(MODULE)
     file, cache = tmp_path / "calls.jsonl", str(tmp_path / "cache")
     monkeypatch.setenv(first_calls.VARIABLE, "32")  # calls that compile nothing of theirs are recorded, too
     assert not run(PROGRAM, tmp_path, NBKERNELS_RECORD=str(file)).stderr
     assert not [line for line in file.read_text().splitlines() if "unfit" in json.loads(line)]
+    before_yesterday = time.time() - 2 * files.DAY
+    for kept in shutil.copytree(files.directory(), tmp_path / "cache" / files.directory().name).glob("*.nbc"):
+        os.utime(kept, (before_yesterday, before_yesterday))
     warm = ["-W", "error", "-m", "nbkernels", "warmup", "--from", str(file), "--jobs", "1"]  # two compile much twice
     result = run(warm, tmp_path, NBKERNELS_CACHE_DIR=cache)
     assert f"{len(file.read_text().splitlines())} calls in " in result.stdout
+    for kept in (tmp_path / "cache").rglob("*.nbc"):
+        if kept.stat().st_mtime < before_yesterday + 1:
+            kept.unlink()
     before = sorted((tmp_path / "cache").rglob("*"))
     assert run(WATCHED + PROGRAM + REPORT, tmp_path, NBKERNELS_CACHE_DIR=cache).stdout.startswith("0 ")
     assert sorted((tmp_path / "cache").rglob("*")) == before

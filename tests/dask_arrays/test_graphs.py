@@ -88,6 +88,7 @@ def test_products_have_one_calls_bits(name):
         same(call(*lazy), want)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "int8", "bool"])
 def test_products_of_other_dtypes(dtype):
     a, b = numbers(5, 2 * SEGMENT + 1, dtype=dtype), numbers(2 * SEGMENT + 1, 6, dtype=dtype)

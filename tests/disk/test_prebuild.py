@@ -116,8 +116,8 @@ def finished(process):
     return out, error
 
 
-# Before a release all are built; products cut by other caches need the micro-kernels of all these.
-THIRTY = [call for _, call in sets.thirty() if EVERY or (call.name in ("add", "mm") and call.dtypes() == {"float32"})]
+# Before a release all are built; a product compiles long.
+THIRTY = [call for _, call in sets.thirty() if EVERY or (call.name == "add" and call.dtypes() == {"float32"})]
 AT = Call.of("add.at", np.ones(4, "f"), np.zeros(1, "i8"), 1.0)  # at indices
 
 
@@ -129,7 +129,7 @@ def thirty(tmp_path_factory):
     out = tmp_path_factory.mktemp("prebuilt") / "out"
     calls = [*THIRTY, AT]
     said, bar = finished(prebuild(out, calls, "--target", str(HERE), "--jobs", "1"))  # several compile some twice
-    assert len(calls) == (31 if EVERY else 7)
+    assert len(calls) == (31 if EVERY else 4)
     assert f"{len(calls)}/{len(calls)}" in bar
     assert str(HERE) in said
     return out
@@ -141,7 +141,7 @@ def kernels(out, level):
 
 def test_files_are_whole_and_of_no_place(thirty):
     found = kernels(thirty, HERE)
-    assert len(found) > 20
+    assert len(found) > (20 if EVERY else 5)
     for file in found:
         content = bytes(files.read(file))
         for place in (str(ROOT), str(thirty), sys.prefix, str(Path.home()) + "/"):
@@ -256,12 +256,11 @@ def test_loops_of_numpy_are_packaged(tmp_path):
 
 
 def test_code_of_a_level_that_the_processor_lacks_is_not_loaded(thirty, tmp_path):
-    """One feature less, each; one line says why."""
-    for number, feature in enumerate(("avx2", "movbe")):
-        compiled, where, said = use(thirty, tmp_path / str(number), feature)
-        assert (compiled, where) == (True, ["compiled"])
-        assert said.count("RuntimeWarning") == 1
-        assert f"{HERE}: the processor lacks {feature}" in said
+    """One feature less; one line says why."""
+    compiled, where, said = use(thirty, tmp_path, "movbe")
+    assert (compiled, where) == (True, ["compiled"])
+    assert said.count("RuntimeWarning") == 1
+    assert f"{HERE}: the processor lacks movbe" in said
 
 
 def test_code_under_another_levels_name_is_not_loaded(thirty, tmp_path):
@@ -301,10 +300,6 @@ def test_every_part_of_a_toolchain_counts(thirty, tmp_path, monkeypatch, what):
         assert says in levels.problem()
 
 
-def test_options_of_numba_are_another_toolchain(thirty, tmp_path):
-    assert use(thirty, tmp_path, NUMBA_OPT="2")[:2] == (True, ["compiled"])
-
-
 def test_damaged_files_are_compiled(thirty, tmp_path):
     shutil.copytree(thirty / files.toolchain(), tmp_path / "out" / files.toolchain())
     for number, file in enumerate(kernels(tmp_path / "out", HERE)):
@@ -322,15 +317,6 @@ def test_records_that_are_none(tmp_path, monkeypatch):
         with fresh():
             assert levels.directory() is None
             assert bool(levels.problem()) == ("numba" in text), text[:9]
-
-
-def test_other_caches_ask_for_the_same_kernels(thirty, tmp_path):
-    """No size of a cache is part of a kernel's name or code."""
-    (tmp_path / "machine.json").write_text(json.dumps({"l1": 48 << 10, "l2": 2 << 20, "l3": 0}))
-    calls = "assert (nbkernels.mm(*[np.ones((512, 512), 'f')] * 2) == 512).all()"
-    machine = str(tmp_path / "machine.json")
-    found = use(thirty, tmp_path / "cache", calls=calls, NBKERNELS_MACHINE=machine)
-    assert found == (False, [f"packaged {HERE}"], "")
 
 
 # -- the level's code, run here ----------------------------------------------------------------------------------------
@@ -366,7 +352,7 @@ assert len(list(Path(sys.argv[2]).glob("*.nbc"))) == len(texts)
 
 @pytest.mark.sampled
 @needs_level
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16"])
 @pytest.mark.parametrize("level", [V3, VNNI], ids=str)
 def test_a_level_is_compiled_for_and_right_on_this_processor(tmp_path, level, dtype):
     """Instructions that this one may lack are in the level's code, and results are NumPy's, exactly."""

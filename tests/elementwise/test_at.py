@@ -119,6 +119,7 @@ def test_bad_input(call, error, words):
         call()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", COMPARISONS)
 def test_uint64_and_int64_are_compared_as_numbers(op):
     """As the functions do, whichever is self: in a vector, in rows, one after another."""

@@ -35,6 +35,7 @@ def test_any_shapes_strides_and_layouts(op, call):
     np.testing.assert_array_equal(raw, guard, "what lies between out's elements is untouched")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(op, dtype, rng):
@@ -95,6 +96,7 @@ def test_extremes_of_every_half_are_those_of_float32(op):
         same_bits(function(other, halves), function(other.astype("f4"), halves.astype("f4")).astype("f2"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(["float32", "int64", "uint8"], DTYPES)))
 def test_mixed_dtypes_are_numpys(first, second, rng):
     x, y = values(rng, 41, first), values(rng, 41, second)

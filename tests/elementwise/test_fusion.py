@@ -247,6 +247,7 @@ def test_calls_that_were_done_before(rng, shape):
     assert not fixed.any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_numbers_join_arrays_of_one_dtype(rng, dtype, monkeypatch):
     """In few calls, too: as arrays of no dimensions; numbers of other types, and beside other arrays, are looked at."""
@@ -311,6 +312,7 @@ def test_a_parameter_may_be_called_where():
     assert chosen(x, mask, where=~mask, out=out).tolist() == [9, -1, 9, -3]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"])
 def test_python_ints_are_weak_for_every_integer(dtype):
     x = np.arange(250, 254, dtype="u8").astype(dtype)

@@ -85,6 +85,7 @@ def test_keywords_are_known_by_what_they_are():
         nbkernels.add(x, y, casting="no")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8"])
 def test_folds_of_known_layouts(dtype):
     """Whole numbers, whose folds are exact: by operation, axes, keepdims, dtype and layout, each met before."""

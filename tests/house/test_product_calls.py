@@ -1,6 +1,7 @@
 """One call of a product is checked in one place, and described in one."""
 
 import ast
+import functools
 from pathlib import Path
 
 CPU = Path(__file__).resolve().parents[2] / "nbkernels" / "cpu"
@@ -8,12 +9,19 @@ ROOMS = "gemm", "gemv", "numpy_loops", "quantized"
 FAULTS = {"INNER", "BATCHES", "OUT", "SELF", "OVERLAPS", "OVERLAPS_SELF", "TWICE", "UNEVEN"}
 
 
-def modules(wanted):
-    """The modules of the products' rooms with a node that is `wanted`."""
+@functools.cache
+def nodes():
+    """Every node of the modules of the products' rooms, by the module's name."""
     paths = [path for room in ROOMS for path in (CPU / room).glob("*.py")]
     assert len(paths) > 50
-    trees = {path.relative_to(CPU).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    return {name for name, tree in trees.items() if any(map(wanted, ast.walk(tree)))}
+    return {
+        path.relative_to(CPU).as_posix(): [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))] for path in paths
+    }
+
+
+def modules(wanted):
+    """Those with a node that is `wanted`."""
+    return {name for name, found in nodes().items() if any(map(wanted, found))}
 
 
 def imports(module, *names):

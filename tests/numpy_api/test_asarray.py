@@ -70,6 +70,7 @@ def test_operators_run_here(ran, function):
 AT_ONCE = [f for f in OPERATORS if f not in (operator.pow, operator.mod, operator.floordiv)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("function", AT_ONCE, ids=lambda f: f.__name__)
 def test_operators_are_calls_of_compiled_code(function, monkeypatch):
     """No ufunc is asked, of dtypes that were met; and what it would do is done, for other kinds of operands as well."""
@@ -232,6 +233,7 @@ def test_subok_and_axes():
         np.matmul(x, y, dtype="i4")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", COMPARISONS)
 @pytest.mark.parametrize("number", [-129, 70000, 1 << 65, 1])
 def test_masked_comparisons_with_any_int(name, number):

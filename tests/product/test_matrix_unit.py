@@ -69,6 +69,7 @@ def model(a, b):
     return c
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(BYTES, BYTES), ("bool", "bool")])
 def test_whole_numbers_are_exact(rng, first, second):
     kind = Kind(first, second, "int32", "bool" if first == "bool" else "int32", UNIT)
@@ -161,6 +162,7 @@ def test_nothing_beyond_out_is_written(rng):
     assert (room == 77).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("wide", [True, False], ids=["float32", "own"])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_halves_have_the_order_of_their_mode(rng, dtype, wide):

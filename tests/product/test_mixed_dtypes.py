@@ -129,6 +129,7 @@ def large(dtype, shape=(303, 1411)):
     return x.astype(getattr(ml_dtypes, dtype, dtype))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("stored", "dtype"), [("float32", "float64"), ("int64", "float64"), ("bool", "float32")])
 def test_a_large_matrix_is_converted_as_a_vector_meets_it(monkeypatch, stored, dtype):
     """To the bits of a copy, in any layout, by rows and columns, segments, jobs; by the fast path and the other."""

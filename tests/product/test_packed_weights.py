@@ -152,39 +152,35 @@ def test_explain_says_so(rng):
 
 
 W = np.arange(12.0).reshape(3, 4)
-MAT2, WEIGHT = nb.pack(W), nb.pack(W, "weight")
-WRONG = [
-    (lambda: nb.mm(W, WEIGHT), TypeError, "mm: mat2 is packed for the weight of linear; unpack"),
-    (lambda: nb.linear(W, MAT2), TypeError, "mat2 is packed for mat2 of mm, addmm and matmul; unpack"),
-    (lambda: nb.mm(MAT2, W.T), TypeError, "mm: self is packed for mat2"),
-    (lambda: nb.add(MAT2, 1), TypeError, "add: self is packed for mat2"),
-    (lambda: nb.mv(MAT2, W[0]), TypeError, "mv: self is packed"),
-    (lambda: nb.addmm(MAT2, W.T, MAT2), TypeError, "addmm: self is packed"),
-    (lambda: nb.mm(W[:, :3], MAT2, out=MAT2), ValueError, "cannot be written: packed weights do not change"),
-    (lambda: nb.mm(W, MAT2), ValueError, "mm: self and mat2 cannot be multiplied, 3x4 and 3x4"),
-    (lambda: nb.mm(np.ones((2, 2, 3)), MAT2), ValueError, "mm: self must be 2-D, and it is 3-D"),
-    (lambda: nb.mm(np.ones((2, 3)), MAT2, out=np.ones((2, 5))), ValueError, "out is never resized"),
-    (lambda: nb.linear(W, WEIGHT, np.ones(2)), ValueError, "linear"),
-    (lambda: nb.mm(W[:, :3].astype("f4"), MAT2), TypeError, "must share a dtype"),
-    (lambda: nb.mm(W[:, :3], MAT2, tiles=tuple(default("float64"))), ValueError, "no tiles and no other mode"),
-    (lambda: nb.mm(np.ones((2, 3), "u1"), nb.pack(W.astype("i1")), out_dtype="i4"), ValueError, "for int8 .* uint8"),
-    (
-        lambda: nb.pack(np.ones((2, 2), "c8")),
-        TypeError,
-        "pack: complex64 is none of float32, float64, .* int8",
-    ),
-    (lambda: nb.pack(np.ones(3)), ValueError, r"pack: a matrix is wanted, not an array of shape \(3,\)"),
-    (lambda: nb.pack(W, for_="left"), ValueError, "pack: for_ is 'mat2' or 'weight', not 'left'"),
-    (lambda: nb.pack([[1.0]]), TypeError, "pack: a matrix on the CPU is wanted, not a list"),
-    (lambda: nb.pack(MAT2), TypeError, "not a Packed"),
-    (lambda: np.asarray(MAT2), TypeError, "packed weights are no array"),
+WRONG = [  # of W packed as mat2, p, and as a weight, q
+    (lambda p, q: nb.mm(W, q), TypeError, "mm: mat2 is packed for the weight of linear; unpack"),
+    (lambda p, q: nb.linear(W, p), TypeError, "mat2 is packed for mat2 of mm, addmm and matmul; unpack"),
+    (lambda p, q: nb.mm(p, W.T), TypeError, "mm: self is packed for mat2"),
+    (lambda p, q: nb.add(p, 1), TypeError, "add: self is packed for mat2"),
+    (lambda p, q: nb.mv(p, W[0]), TypeError, "mv: self is packed"),
+    (lambda p, q: nb.addmm(p, W.T, p), TypeError, "addmm: self is packed"),
+    (lambda p, q: nb.mm(W[:, :3], p, out=p), ValueError, "cannot be written: packed weights do not change"),
+    (lambda p, q: nb.mm(W, p), ValueError, "mm: self and mat2 cannot be multiplied, 3x4 and 3x4"),
+    (lambda p, q: nb.mm(np.ones((2, 2, 3)), p), ValueError, "mm: self must be 2-D, and it is 3-D"),
+    (lambda p, q: nb.mm(np.ones((2, 3)), p, out=np.ones((2, 5))), ValueError, "out is never resized"),
+    (lambda p, q: nb.linear(W, q, np.ones(2)), ValueError, "linear"),
+    (lambda p, q: nb.mm(W[:, :3].astype("f4"), p), TypeError, "must share a dtype"),
+    (lambda p, q: nb.mm(W[:, :3], p, tiles=tuple(default("float64"))), ValueError, "no tiles and no other mode"),
+    (lambda p, q: nb.mm(W.astype("u1"), nb.pack(W.T.astype("i1")), out_dtype="i4"), ValueError, "for int8 .* uint8"),
+    (lambda p, q: nb.pack(np.ones((2, 2), "c8")), TypeError, "complex64 is none of float32, float64, .* int8"),
+    (lambda p, q: nb.pack(np.ones(3)), ValueError, r"pack: a matrix is wanted, not an array of shape \(3,\)"),
+    (lambda p, q: nb.pack(W, for_="left"), ValueError, "pack: for_ is 'mat2' or 'weight', not 'left'"),
+    (lambda p, q: nb.pack([[1.0]]), TypeError, "pack: a matrix on the CPU is wanted, not a list"),
+    (lambda p, q: nb.pack(p), TypeError, "not a Packed"),
+    (lambda p, q: np.asarray(p), TypeError, "packed weights are no array"),
 ]
 
 
 @pytest.mark.parametrize(("call", "error", "words"), WRONG)
 def test_what_packed_weights_are_not_for(call, error, words):
+    mat2, weight = nb.pack(W), nb.pack(W, "weight")
     with pytest.raises(error, match=words):
-        call()
+        call(mat2, weight)
 
 
 def test_another_mode_is_refused(rng):

@@ -126,6 +126,7 @@ def test_bad_input(call, error, words):
         call()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", ["add", "maximum", "logical_xor", "bitwise_or", "less", "equal"])
 def test_folds_of_numbers_as_bools(op):
     """dtype=bool converts first: -1 + 1 is True."""

@@ -110,6 +110,7 @@ def test_order_does_not_show_in_exact_folds(rng):
                     same(getattr(nbkernels, op).reduce(y, axis), getattr(np, op).reduce(y, axis))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float32", "float64", "complex64"])
 def test_truths_of_rows_of_any_length(dtype):
     """One item that tells, at any place; -0.0 is zero, and a bool is whatever is not."""
@@ -126,6 +127,7 @@ def test_truths_of_rows_of_any_length(dtype):
     assert nbkernels.logical_and.reduce(odd)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
 def test_results_in_the_order_of_the_array(dtype, rng):
     """Their strides are NumPy's: dimensions in the order that they have in memory."""
