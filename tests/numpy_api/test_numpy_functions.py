@@ -126,7 +126,7 @@ def test_out_that_an_operand_shares():
     np.testing.assert_array_equal(x, a.dot(a))
 
 
-@pytest.mark.parametrize("dtype", ["f8", "c8", "i4"])
+@pytest.mark.parametrize("dtype", ["f8", "c8", "i4", pytest.param("c16", marks=pytest.mark.release)])
 def test_gufuncs(dtype):
     a, b, m = some((5, 1, 3), dtype), some((4, 3), dtype, 1), some((4, 2, 3), dtype, 2)
     agrees(np.vecdot, a, b)

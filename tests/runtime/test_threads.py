@@ -338,8 +338,16 @@ print("alive")
 """
 
 
+USUAL = [("omp", "threads"), ("omp", "fork"), ("workqueue", "nested"), ("tbb", "threads")]  # others before a release
+
+
 @pytest.mark.parametrize(
-    ("layer", "how"), [("omp", "threads"), ("omp", "fork"), ("workqueue", "nested"), ("tbb", "threads")]
+    ("layer", "how"),
+    [
+        pytest.param(layer, how, marks=() if (layer, how) in USUAL else pytest.mark.release)
+        for layer in ("omp", "workqueue", "tbb")
+        for how in ("threads", "fork", "nested")
+    ],
 )
 def test_nothing_aborts_the_process(layer, how):
     """Where a layer cannot be loaded (tbb without its library) the work is serial."""
