@@ -115,8 +115,10 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     if checked:
         scalars = np.zeros(2, np.int64)
     inputs = (self, other) if where is None else (self, other, np.asarray(where))
-    if not _run(op, scalars, out, inputs, dtype, casting, fresh, False, first):
-        _run(op, scalars, out, tuple(apart(out, x) for x in inputs), dtype, casting, fresh, True, first)
+    arrays = (out, *(apart(out, x) for x in inputs))
+    dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
+    loops = nested(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
+    loops.run(arrays, scalars.ctypes.data, first)
     if checked and scalars.any():
         warn(op, scalars)
 
@@ -129,13 +131,6 @@ def _arrays(op, self, other, dtype, casting):
     work = resolve(op, *map(kind, values), dtype, casting)
     self, other = (x if isinstance(x, np.ndarray) else np.asarray(x, d) for x, d in zip(values, work))
     return self, other, work[0]
-
-
-def _run(op, scalars, out, inputs, dtype, casting, fresh, apart, first):
-    arrays = (out, *inputs)
-    dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
-    loops = nested(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
-    return loops.run(scalars, out, inputs, apart, first)
 
 
 def refuse_negative(exponents, where):

@@ -88,7 +88,7 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     arrays = (*outs, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
     dtypes = tuple(x.dtype for x in arrays)
-    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run_all(arrays)
+    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run(arrays)
     for at, results in others:
         for out, result in zip(outs, results):
             out[at] = result
@@ -100,7 +100,7 @@ def _others(function, inputs, where):
     found = np.empty(np.broadcast_shapes(*(x.shape for x in inputs), np.shape(where)), bool)
     arrays = (found, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
-    _nest(function, tuple(x.dtype for x in arrays), 1, False, *layouts, True, True).run_all(arrays)
+    _nest(function, tuple(x.dtype for x in arrays), 1, False, *layouts, True, True).run(arrays)
     found &= True if where is None else where
     views, results = [np.broadcast_to(x, found.shape) for x in inputs], []
     with np.errstate(all="ignore"):

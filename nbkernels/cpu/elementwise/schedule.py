@@ -9,58 +9,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...jit.abi.address import invoke
-from ...jit.abi.ndarray import data, ndim, shape, stride
-from ...jit.compile.cache import entry
 from ...jit.compile.python_first import Patience
 from ...jit.ir.short_rows import gatherer
 from ...jit.ir.turn import MOVED, TILE, turner
 from ...jit.ir.vector import LINE
 from ...strides import StridedPlan
 from ..runtime import threads
-from ..runtime.arrays import apart
 from . import gates
-from .loop_nest import BELOW, BUFFERS, HEADER, MISALIGNED, NEST, ROOM, collector, nest_at, walker
+from .loop_nest import BELOW, BUFFERS, HEADER, MISALIGNED, NEST, ROOM, collector, walker
 
 FEW = 256  # calls of the inner loops
 _LOOP = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 6)  # the inner loops
 _patient = Patience("walk")
-
-
-@functools.cache
-def binder():
-    def bind(context, scalars, out, first, second, third, width, walker):
-        """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
-
-        0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
-        the widest item, or 0 to leave this out. `third` is 0 where there are two inputs.
-        """
-        for x in (first, second, third if third != 0 else first):
-            same = data(x) == data(out) and ndim(x) == ndim(out)
-            for d in range(ndim(out) if same else 0):
-                own = shape(x, d) == shape(out, d) and stride(x, d) == stride(out, d) and abs(stride(x, d)) >= width
-                same = same and own
-            if width != 0 and not (same or apart(out, x, width)):
-                return 0
-        context = data(context)
-        f = nest_at(context)
-        f.scalars = data(scalars)
-        f[HEADER] += data(out)
-        f[HEADER + 1] += data(first)
-        f[HEADER + 2] += data(second)
-        if third != 0:
-            f[HEADER + 3] += data(third)
-        if walker != 0:
-            invoke(walker, (context, 0))
-        return context
-
-    return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
-
-
-def _meets(out, x) -> bool:
-    """Whether an input's extent meets out's, and it is not out element for element."""
-    same = (x.ctypes.data, x.shape, x.strides) == (out.ctypes.data, out.shape, out.strides)
-    return not same and np.may_share_memory(out, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,21 +123,16 @@ class Nest:
         f.high, f.wide, f.span, f.beside = high, wide, span, beside
         return *f, *self.plan.offsets, *movers, *sizes, *strides
 
-    def run(self, scalars: np.ndarray, out, inputs: tuple[np.ndarray, ...], apart: bool, first: bool = False) -> bool:
-        """Run over two or three inputs; False, and nothing is done, where an input may overlap out. `apart` says that
-        none does, other than element for element; `first` that this is a first call, for which nothing is compiled."""
+    def run(self, arrays: tuple[np.ndarray, ...], scalars: int = 0, first: bool = False) -> None:
+        """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
+        element; `first`: this is a first call, for which nothing is compiled."""
         if self.flat and (first or _patient()):
-            if not apart and any(_meets(out, x) for x in inputs):
-                return False
-            self._at_once((out, *inputs), scalars.ctypes.data)
-            return True
-        context, go = self.context(1 if self.small else threads.count()), self.walker
-        width, alone = 0 if apart else max(self.itemsizes), go if self.small else 0
-        third = id(inputs[2]) if len(inputs) > 2 else 0
-        at = binder()(id(context), id(scalars), id(out), id(inputs[0]), id(inputs[1]), third, width, alone)
-        if at and not self.small:
-            threads.launch(go, at, int(context[NEST["tasks"]]))
-        return at != 0
+            self._at_once(arrays, scalars)
+            return
+        context = self.context(1 if self.small else threads.count())
+        context[NEST["scalars"]] = scalars
+        context[HEADER : HEADER + len(arrays)] += [x.ctypes.data for x in arrays]
+        threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))
 
     @functools.cached_property
     def flat(self) -> bool:
@@ -195,13 +150,3 @@ class Nest:
             # The inner loops look at two words behind the addresses: how lines of a tile begin and end.
             cell = np.array([*sum((i * step for i, step in zip(index, far)), starts), 0, 0])
             _LOOP(self.loop)(cell.ctypes.data, rows, columns, down.ctypes.data, across.ctypes.data, scalars)
-
-    def run_all(self, arrays: tuple[np.ndarray, ...]) -> None:
-        """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
-        element."""
-        if self.flat and _patient():
-            self._at_once(arrays, 0)
-            return
-        context, start = self.context(1 if self.small else threads.count()), HEADER
-        context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
-        threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))
