@@ -105,6 +105,7 @@ def test_no_index_refuses_no_exponent(indices):
         (lambda: nbkernels.add.at(np.broadcast_to(np.ones(1), 3), 0, 1), OutError, "cannot be written"),
         (lambda: nbkernels.add.at([1.0], 0, 1), TypeError, "^add.at: self must be an array, not a list"),
         (lambda: nbkernels.add.at(np.ones(3), 3, 1), IndexError, "out of bounds"),
+        (lambda: nbkernels.add.at(np.ones(()), [0], np.ones(1)), IndexError, "too many indices"),
         (lambda: nbkernels.add.at(np.ones(3, int), 0, 1.5), TypeError, "cannot cast"),
         (lambda: nbkernels.pow.at(np.ones(3, int), 0, -1), ValueError, "negative"),
         (lambda: nbkernels.add.at(np.ones(3, ">f4"), np.array([1]), 1), TypeError, "self is byte-swapped"),

@@ -288,7 +288,9 @@ def at(op: str, out, indices, x) -> None:
         return
     x, visit = _addend(op, out, x, indices)
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
-    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
+    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64:
+        plain = None
+    if not 1 <= out.ndim <= 2:
         plain = None
     shape = None if plain is None else plain.shape + out.shape[1:]
     if x.shape != shape or np.may_share_memory(out, x):
