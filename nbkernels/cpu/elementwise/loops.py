@@ -23,22 +23,12 @@ from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_mem
 from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
-from .lines import asked, before, lines, shifted
+from .lines import LIGHT, asked, before, lines, shifted
 from .loop import Loop
 from .strided_loads import SHORT, Near
 from .transposed_loads import Across
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
-
-# Bytes of a vector in a loop that waits for memory, as in NumPy's and torch's loops: a + b of 1,000,000 float32 take
-# 0.93 of the time that they take by 64 (Zen 4, 2026-11).
-LIGHT = 32
-# Truths that a loop of comparisons makes at once where masks are as wide as what is compared (AVX2), so that these are
-# narrowed together: less of 10,000 float64 and a number 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
-TRUTHS = 32
-# Bytes of a row of output from which on up to a line of single elements is worth the whole lines after it: a + b of
-# 30,000 float32 that begin 16 bytes into a page, as malloc lays them, 4.2 us where NumPy takes 4.7 (Zen 4, 2026-11).
-ALIGNED = 1 << 14
 
 
 def address(spec: Loop) -> int:
@@ -132,7 +122,6 @@ class _Emitter:
             case = builder.select(functools.reduce(builder.and_, same), I64(k), case)
         known = builder.icmp_signed("<", case, I64(len(cases)))
         ends = [builder.load(self.item(pointers, I64, len(bases) + k)) for k in range(2 * self.spec.misaligned)]
-        aligned = builder.icmp_signed(">=", columns, I64(0 if self.spec.streamed else ALIGNED // self.widths[0]))
 
         def start(j):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, self.outer)]
@@ -140,7 +129,7 @@ class _Emitter:
 
         def row(j, _):
             base = start(j)
-            head = builder.select(known, builder.select(aligned, before(self, base), I64(0)), columns)
+            head = builder.select(known, before(self, base) if self.spec.streamed else I64(0), columns)
             first = shifted(self, head, columns, ends) if self.spec.misaligned else I64(0)
             self.span(base, [None] * len(base), first, builder.sub(head, first))
             end = builder.append_basic_block("end")
@@ -206,9 +195,11 @@ class _Emitter:
         lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
         known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
         if (known or self.spec.plain) and lanes > 1:
-            if self.spec.output == "bool" and lanes < TRUTHS and width_bits() == 256:
-                whole = self.builder.and_(count, I64(-TRUTHS))
-                self.span(base, steps, head, whole, hints=at_a_time(TRUTHS))
+            if self.spec.output == "bool" and lanes < LIGHT and width_bits() == 256:
+                # Masks are as wide as what is compared, and narrowed together: less of 10,000 float64 and a number
+                # 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
+                whole = self.builder.and_(count, I64(-LIGHT))
+                self.span(base, steps, head, whole, hints=at_a_time(LIGHT))
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
                 at_once = 1
             hints = at_a_time(lanes, at_once)

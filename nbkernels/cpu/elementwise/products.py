@@ -12,9 +12,10 @@ from llvmlite import ir
 
 from ...jit.ir.vector import I32, I64, Lanes, loop, width_bits
 from ...scalar import common, complexes
+from .lines import LIGHT
 
 REAL = {"complex64": "float32", "complex128": "float64"}
-VECTOR, AT_ONCE = 32, 2  # bytes, and vectors of a step
+AT_ONCE = 2  # vectors of a step
 
 
 def known(spec, steps, widths) -> bool:
@@ -28,7 +29,7 @@ def known(spec, steps, widths) -> bool:
 def products(emitter, base, steps, head):
     """Whole steps from column `head` on; the column that they end at."""
     builder = emitter.builder
-    vectors = Lanes(builder, REAL[emitter.spec.output], 2 * VECTOR // emitter.widths[0])
+    vectors = Lanes(builder, REAL[emitter.spec.output], 2 * LIGHT // emitter.widths[0])
     numbers, every = vectors.count // 2, range(vectors.count)
 
     def picked(x, places, y=None):

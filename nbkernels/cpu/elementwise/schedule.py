@@ -16,7 +16,7 @@ from ...jit.ir.vector import LINE
 from ...strides import StridedPlan
 from ..runtime import threads
 from . import gates
-from .loop_nest import BELOW, BUFFERS, HEADER, MISALIGNED, NEST, ROOM, collector, walker
+from .loop_nest import BUFFERS, HEADER, NEST, ROOM, collector, walker
 
 FEW = 256  # calls of the inner loops
 _LOOP = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 6)  # the inner loops
@@ -69,7 +69,7 @@ class Nest:
         shape, widths = self.plan.shape, self.itemsizes
         if self.direct:
             return ()
-        short = LINE // max(widths) + 1 if self.short and self.plan.kind != "strided" else gates.NARROW
+        short = LINE // max(widths) + 1 if self.short and self.plan.kind != "strided" else gates.SHORT
         if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
@@ -95,7 +95,7 @@ class Nest:
         if 16 * (operands + ndim + 1) > ROOM:
             raise ValueError(f"{operands} operands of {ndim} dimensions are more than loops have room for")
         split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
-        moved, (high, wide), tile, span, beside = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], -1
+        moved, (high, wide), tile, span, soon = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], 0
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
             count = sum(map(bool, moved))
@@ -107,11 +107,7 @@ class Nest:
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = broad // most, MISALIGNED if self.misaligned else BELOW
-            elif self.plan.size * most > gates.FAR:
-                high, span = LINE // most, gates.SPAN
-                rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
-                beside = next(rows, 0)
+                span, soon = broad // most, gates.SOON
         elif self.gathered:
             wide = min(gates.CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
             high, split = (wide - LINE) // most, min(split, ndim - 2)
@@ -120,7 +116,8 @@ class Nest:
         strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
         f = NEST.array()
         f.loop, f.operands, f.ndim, f.tasks, f.split = self.loop, operands, ndim, tasks, split
-        f.high, f.wide, f.span, f.beside = high, wide, span, beside
+        f.high, f.wide, f.span, f.soon = high, wide, span, soon
+        f.extra = LINE // self.itemsizes[0] * self.misaligned
         return *f, *self.plan.offsets, *movers, *sizes, *strides
 
     def run(self, arrays: tuple[np.ndarray, ...], scalars: int = 0, first: bool = False) -> None:

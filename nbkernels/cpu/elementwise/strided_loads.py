@@ -10,16 +10,12 @@ from llvmlite import ir
 
 from ...jit.compile.lazy import cgutils
 from ...jit.ir.loop_metadata import WHOLE
-from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
-from .lines import past
+from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop
+from .lines import AHEAD, past
 
-SHORT = 64  # columns below which a row is short: it may end in masked vectors, and the next rows are asked for
-# Rows that are asked for ahead, for their memory is not one stream: a + b of 4.7 M float32, six of each line of 16, one
-# thread 6.6 ms, 14.3 without (Zen 4, 2026-11).
-AHEAD = 8
-# Whether lines are stored past the caches by loops that are to do so: the sum of every other element of two arrays,
-# 5477 x 5477 float64, two threads 102 ms without, 48 (Zen 3, 2026-11).
-STREAMED = width_bits() < 512
+# Columns below which a row is short: loops for any steps take it, or it may end in masked vectors, and next rows are
+# asked for (a + b of 4.7 M float32, six of each line of 16, one thread 6.6 ms, 14.3 without; Zen 4, 2026-11).
+SHORT = 64
 SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 
 
@@ -33,7 +29,7 @@ class Near:
 
     def long(self, head):
         """From column `head` on, what is left at the end singly."""
-        done = self.blocks(head, STREAMED and self.emitter.spec.streamed)
+        done = self.blocks(head, self.emitter.spec.streamed)
         rest = self.builder.sub(self.emitter.columns, done)
         self.emitter.span(self.base, self.steps, done, rest, hints=SINGLE)
 

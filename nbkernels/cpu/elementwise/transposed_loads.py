@@ -10,9 +10,9 @@ from ...jit.compile.lazy import cgutils
 from ...jit.ir.loop_metadata import WHOLE
 from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
-# Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
-# multiple of FEW bytes apart, hence in few of its sets (999 x 999 float32: 1.5 times a + b, by way of a buffer 2.3).
-WIDE, FEW = 1024, 128 if width_bits() == 512 else 512
+# Bytes that columns lie a multiple of apart where they meet in few sets of L1, which loses them before the next rows of
+# a line are done: these then go first (256 x 256 float64: 2.5 times as long otherwise).
+FEW = 128 if width_bits() == 512 else 512
 # Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
 # bytes whose columns lie a multiple of FEW apart: those go by one line (384 x 384 of float64: 2.2 times, so 1.6).
 LINES = 1 if width_bits() == 512 else 4
@@ -84,23 +84,15 @@ class Across:
             loop(builder, squares, [], lambda s, _: square(s, q))
             return []
 
-        def block(g, _):
-            first = builder.mul(g, wide)
-            count = self.least(builder.sub(vectors, first), wide)
-
-            def along(s, _):
-                loop(builder, count, [], lambda q, _: square(s, builder.add(first, q)))
-                return []
-
-            loop(builder, squares, [], along)
+        def along(s, _):
+            loop(builder, vectors, [], lambda q, _: square(s, q))
             return []
 
-        wide = I64(WIDE // (max(self.emitter.widths) * self.lanes))
         with builder.if_else(self.upright) as (down, across):
             with down:
                 loop(builder, vectors, [], upright)
             with across:
-                loop(builder, builder.udiv(builder.add(vectors, builder.sub(wide, I64(1))), wide), [], block)
+                loop(builder, squares, [], along)
         loop(builder, I64(2), [], side)
 
     def square(self, j, column, left=None):

@@ -166,7 +166,7 @@ def _turned(context, x, results, stage, first):
         h = end - row if end - row < h + FEW else h
         for part in range(0, row_terms, longest):
             source = _place(context, x, row * row_terms + part)
-            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, 0, 0, 0))
+            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, 0))
         before = row * row_terms
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h

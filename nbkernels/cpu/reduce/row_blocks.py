@@ -19,6 +19,7 @@ from ...jit.abi.address import invoke, pointer, word
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
+from ..elementwise.lines import AHEAD
 from .fold_loop import BLOCK, LANES, call_fold
 from .loops import FOLD, HEADER, _gather, _place, fold_at
 from .row_vectors import END, ender, real, taker
@@ -32,7 +33,6 @@ ENOUGH, LONG = 1 << 18, 1000
 # Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: float32 12 x 300 x 300 887,
 # 642, float64 30 x 300 x 500 4090, 5010.
 PARTED, SLIM = 300, 2 * LINE
-AHEAD = 8
 
 
 def takes(op, loops, dtype, work) -> bool:
