@@ -16,7 +16,7 @@ from ..runtime.arrays import GIL
 from . import first_folds, scan
 from .loops import walker
 from .plan import PARALLEL, workers
-from .reduce import Ready, Shares, fold, planned, working
+from .reduce import Ready, fold, planned, working
 
 _memory, FIRST = Memory(), first_folds.patience
 
@@ -133,7 +133,7 @@ def _unusual(shape, strides, dtype):
 @functools.lru_cache(maxsize=4096, typed=True)
 def _planned(
     op, dtype, shape, strides, axis, keepdims, wanted, tasks
-) -> tuple[tuple, np.dtype, tuple | None, Ready | Shares | None] | None:
+) -> tuple[tuple, np.dtype, tuple | None, Ready | None] | None:
     """Shape of a new result, its dtype, its strides, None in C order, and what makes it, None where that is of nothing;
     None where there is no result, or no fold in any order."""
     if type(keepdims) is not bool:  # by whose address a call is recalled

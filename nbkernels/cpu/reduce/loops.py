@@ -28,20 +28,21 @@ FEW = 8  # rows that are not transposed alone: fewer would go one by one
 # `first` and `give` are loops: one row of terms or FUSED of them to partial results, partial results to others, the
 # first terms, results to the output. `turn` is 0, or what transposes the terms of one result where the outermost of its
 # dimensions is the one that touches, `high` rows of the others at a time; each job then folds `length` terms of it.
+# Launches go by `launch`.
 FOLD = Record(
     "Fold",
     """
     fold neutral jobs tasks copy width chunk length | room rooms kept reduced terms item lanes levels |
-    out x take chain merge first give turn | high
+    out x take chain merge first give turn | high launch
     """,
 )
 fold_at, HEADER = FOLD.pointer(), FOLD.bytes
 # What a call of fused loops reads: addresses and steps, of partial results twice and of FUSED rows of terms.
 CHAIN = Record("Chain", "at[8] row_step[8] step[8]")
 chain_at, DESK = CHAIN.pointer(), CHAIN.bytes
-# Shares that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of both;
-# what launches threads.
-MERGING = Record("Merging", "merge give whole rows columns width wide launch")
+# Folds of parts that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of
+# both.
+MERGING = Record("Merging", "merge give whole rows columns width wide")
 merging_at = MERGING.pointer()
 assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
 
@@ -268,7 +269,7 @@ def walker() -> int:
 
 
 @jit
-def _go(words, nothing, walker, context, out, x, launch, tasks):
+def _go(words, nothing, walker, context, out, x):
     """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
     source, f = pointer(data(words)), fold_at(context)
     for i in range(shape(words, 0)):
@@ -276,10 +277,10 @@ def _go(words, nothing, walker, context, out, x, launch, tasks):
     f.neutral = data(nothing)
     f.out += out
     f.x += data(x)
-    if tasks == 1:
+    if f.tasks == 1:
         invoke(walker, (context, 0))
     else:
-        _all(launch, walker, context, tasks)
+        _all(f.launch, walker, context, f.tasks)
 
 
 @functools.cache
@@ -287,43 +288,29 @@ def at_once():
     def run(words, nothing, walker, out, x):
         """One thread's fold, with a context and a room on the stack."""
         out, x = address_of(out), address_of(x)
-        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x, 0, 1)
+        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x)
 
     return entry(run, "void(object, object, int64, object, object)", "reduce_at_once")
 
 
 @functools.cache
 def together():
-    def run(words, nothing, walker, context, out, x, launch, tasks):
-        """Fold x into out by `tasks` tasks; the array `context` holds the context and the workspace of each task."""
-        context, out = data(address_of(context)), data(address_of(out))
-        _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
+    def run(words, rest, merging, nothing, walker, context, results, out, x):
+        """Fold x into out by all tasks; the array `context` holds the context and the workspace of each task.
 
-    kind = "void(object, object, int64, object, object, object, int64, int64)"
-    return entry(run, kind, "reduce_together", nogil=True)
-
-
-@functools.cache
-def in_shares():
-    def run(words, rest, merging, nothing, walker, context, results, out, x, tasks):
-        """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
-        out, which is contiguous."""
-        words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
-        m, source = merging_at(data(address_of(merging))), address_of(x)
-        context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
-        _go(words, nothing, walker, context, results, source, m.launch, tasks)
+        Where `merging` has words parts are folded to rows of `results`, and a `rest`, if that has words; then what they
+        merge to is given to out, which is contiguous.
+        """
+        words, rest, merging = address_of(words), address_of(rest), address_of(merging)
+        nothing, context, out, x = address_of(nothing), data(address_of(context)), data(address_of(out)), address_of(x)
+        if shape(merging, 0) == 0:
+            _go(words, nothing, walker, context, out, x)
+            return
+        m, results = merging_at(data(merging)), data(address_of(results))
+        _go(words, nothing, walker, context, results, x)
         if shape(rest, 0) != 0:
-            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, source, m.launch, 1)
+            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, x)
         _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
         call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
 
-    kind = f"void({'object, ' * 4}int64, {'object, ' * 4}int64)"
-    return entry(run, kind, "reduce_in_shares", nogil=True)
-
-
-@functools.cache
-def merger():
-    def merge(loops, results, whole, rest, columns, width):
-        _merged(loops, data(results), whole, rest, columns, width)
-
-    return entry(merge, "void(int64, int64, int64, boolean, int64, int64)", "reduce_merge")
+    return entry(run, f"void({'object, ' * 4}int64{', object' * 4})", "reduce_together", nogil=True)

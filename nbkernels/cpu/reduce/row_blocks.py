@@ -20,6 +20,7 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..elementwise.lines import AHEAD
+from ..runtime import threads
 from .fold_loop import BLOCK, LANES, call_fold
 from .loops import FOLD, HEADER, _gather, _place, fold_at
 from .row_vectors import END, ender, real, taker
@@ -75,7 +76,7 @@ def words(op, loops, dtype, copy, fold, tasks):
     f.fold, f.copy, f.take, f.chain = fold, copy, taker(op, kind), ender(op, kind, each)
     f.jobs, f.tasks, f.length, f.chunk, f.levels = groups * -(-row // share), tasks, share, tall, parts
     f.item, f.width, f.lanes, f.reduced, f.terms = item, pitch, each, len(loops.sizes), loops.terms
-    f.room, f.rooms, f.x = room, HEADER + 8 * len(dims), loops.kept.offsets[1]
+    f.room, f.rooms, f.x, f.launch = room, HEADER + 8 * len(dims), loops.kept.offsets[1], threads.WORDS
     context = np.array((*f, *dims), np.int64)
     return context, len(context) + (tasks * room + LINE) // 8, -(-loops.terms // BLOCK)
 
