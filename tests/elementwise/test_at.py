@@ -38,6 +38,13 @@ def test_at(rng):
     nbkernels.add.at(np.ones(0), np.zeros(0, int), 1.0)
 
 
+def test_at_of_one_index_of_an_array_with_steps():
+    """NumPy calls an array of one element contiguous, whatever its stride is."""
+    for x in (np.ones(4), np.ones((4, 2))):
+        nbkernels.add.at(x, np.array([1, 0])[::2], 2.0)
+        assert (x[1] == 3).all() and x.sum() == x.size + 2 * x[1].size
+
+
 def test_at_of_what_shares_memory(rng):
     """Indices and numbers that lie in self are read before it is written."""
     x = np.array([5, 0, 1, 2, 3, 4])

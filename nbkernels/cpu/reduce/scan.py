@@ -148,33 +148,39 @@ def _address(x) -> int:
 
 
 @functools.cache
-def _vector():
-    def vector(visits, out, indices, x, width, itemsize):
-        """Visit elements of a vector; False, and nothing is done, where x does not fit, out cannot be written, its
-        elements share memory, or that is shared with another's, or an index is out of bounds."""
+def _each():
+    def each(kernel, out, indices, x, width, itemsize):
+        """Visit elements of a vector, or rows of a matrix by the vectorised loops; False, and nothing is done, where x
+        does not fit, out cannot be written, a vector's elements share memory, or that is shared with another's, or an
+        index is out of bounds."""
         out, indices, x = address_of(out), address_of(indices), address_of(x)
-        size, count = shape(out, 0), shape(indices, 0)
-        step = stride(x, 0) if ndim(x) == 1 else 0
-        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)):
+        size, count, last, matrix = shape(out, 0), shape(indices, 0), ndim(x) - 1, ndim(out) == 2
+        columns, inner = shape(out, 1) if matrix else 1, matrix and last >= 0
+        high, wide = shape(x, 0) if last + 1 == ndim(out) else 1, shape(x, last) if inner else 1
+        if last >= ndim(out) or (high != 1 and high != count) or (wide != 1 and wide != columns):
             return False
-        if count == 0 and flags(out) & WRITEABLE != 0:
-            return True
-        if stride(indices, 0) != 8:
+        if flags(out) & WRITEABLE == 0 or (count > 1 and stride(indices, 0) != 8):
             return False
-        if flags(out) & WRITEABLE == 0 or (size > 1 and abs(stride(out, 0)) < itemsize):
+        if not matrix and size > 1 and abs(stride(out, 0)) < itemsize:
             return False
         if not (disjoint(out, indices, width) and disjoint(out, x, width)):
             return False
-        places, low, high = pointer(data(indices)), 0, 0
+        places, low, high_place = pointer(data(indices)), 0, 0
         for i in range(count):
-            low, high = min(low, places[i]), max(high, places[i])
-        inside = -size <= low and high < size
-        if inside:
-            call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
-        return inside
+            low, high_place = min(low, places[i]), max(high_place, places[i])
+        if count > 0 and (low < -size or high_place >= size):
+            return False
+        step, pace = stride(x, 0) if high > 1 else 0, stride(x, last) if wide > 1 else 0
+        if not matrix:
+            call_visits(kernel, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+            return True
+        along = stride(out, 1)
+        for i in range(count):
+            at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
+            call_binary(kernel, at, at, data(x) + i * step, 1, columns, 0, 0, 0, along, along, pace)
+        return True
 
-    kind = "boolean(int64, object, object, object, int64, int64)"
-    return entry(vector, kind, "scan_vector", nogil=True)
+    return entry(each, "boolean(int64, object, object, object, int64, int64)", "scan_each", nogil=True)
 
 
 @functools.cache
@@ -184,33 +190,6 @@ def _visitor():
         call_visits(visits, out, 0, 1, places, x, x_step, count)
 
     return entry(visitor, f"void({', '.join(['int64'] * 6)})", "scan_visitor", nogil=True)
-
-
-@functools.cache
-def _rows():
-    def rows(loops, out, indices, x, width):
-        """Visit rows of a matrix by the vectorised loops; False, and nothing is done, as `vector` says."""
-        out, indices, x = address_of(out), address_of(indices), address_of(x)
-        size, columns, count, last = shape(out, 0), shape(out, 1), shape(indices, 0), ndim(x) - 1
-        high_x, wide_x = shape(x, 0) if last == 1 else 1, shape(x, last) if last >= 0 else 1
-        if last > 1 or (high_x != 1 and high_x != count) or (wide_x != 1 and wide_x != columns):
-            return False
-        if flags(out) & WRITEABLE == 0 or (count > 1 and stride(indices, 0) != 8):
-            return False
-        if not (disjoint(out, indices, width) and disjoint(out, x, width)):
-            return False
-        x_step, x_pace = stride(x, 0) if high_x > 1 else 0, stride(x, last) if wide_x > 1 else 0
-        places, low, high = pointer(data(indices)), 0, 0
-        for i in range(count):
-            low, high = min(low, places[i]), max(high, places[i])
-        inside = count == 0 or (-size <= low and high < size)
-        for i in range(count if inside else 0):
-            at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
-            x_row, pace = data(x) + i * x_step, stride(out, 1)
-            call_binary(loops, at, at, x_row, 1, columns, 0, 0, 0, pace, pace, x_pace)
-        return inside
-
-    return entry(rows, "boolean(int64, object, object, object, int64)", "scan_rows", nogil=True)
 
 
 def _castable(op, out, dtype):
@@ -263,11 +242,9 @@ def at_fast(op: str, out, indices, x) -> bool:
 
 
 def _visited(op, visit, out, indices, x) -> bool:
-    """Visit a vector's elements or a matrix's rows, as `vector` says."""
-    width = max(8, out.itemsize, x.itemsize)
-    if out.ndim == 2:
-        return _rows()(_loops(op, out.dtype, x.dtype), out, indices, x, width)
-    return _vector()(visit, out, indices, x, width, out.itemsize)
+    """Visit a vector's elements or a matrix's rows, as `each` says."""
+    kernel = visit if out.ndim == 1 else _loops(op, out.dtype, x.dtype)
+    return _each()(kernel, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
 
 
 @functools.lru_cache(1024)
