@@ -42,7 +42,8 @@ def test_at_of_one_index_of_an_array_with_steps():
     """NumPy calls an array of one element contiguous, whatever its stride is."""
     for x in (np.ones(4), np.ones((4, 2))):
         nbkernels.add.at(x, np.array([1, 0])[::2], 2.0)
-        assert (x[1] == 3).all() and x.sum() == x.size + 2 * x[1].size
+        assert (x[1] == 3).all()
+        assert x.sum() == x.size + 2 * x[1].size
 
 
 def test_at_of_what_shares_memory(rng):

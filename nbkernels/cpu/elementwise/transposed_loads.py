@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from ...jit.compile.lazy import cgutils
 from ...jit.ir.loop_metadata import WHOLE
+from ...jit.ir.turn import PIECE
 from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes that columns lie a multiple of apart where they meet in few sets of L1, which loses them before the next rows of
 # a line are done: these then go first (256 x 256 float64: 2.5 times as long otherwise).
 FEW = 128 if width_bits() == 512 else 512
-# Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
-# bytes whose columns lie a multiple of FEW apart: those go by one line (384 x 384 of float64: 2.2 times, so 1.6).
-LINES = 1 if width_bits() == 512 else 4
-FAR = 1 << 22
-PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
 
 
 class Across:
@@ -35,10 +31,6 @@ class Across:
         """Whole squares of all `rows`; the row that they end at."""
         builder, apart, line = self.builder, self.emitter.inner[self.turned[0]], I64(LINE // self.width)
         self.upright = builder.icmp_signed("==", builder.and_(apart, I64(FEW - 1)), I64(0))
-        if LINES > 1:
-            near = builder.icmp_unsigned("<", builder.mul(apart, self.emitter.columns), I64(FAR))
-            self.upright = builder.and_(self.upright, near)
-            line = builder.select(self.upright, line, I64(LINES * LINE // self.width))
         whole = builder.and_(rows, I64(-self.high))
         first = builder.ptrtoint(self.start(I64(0))[self.turned[0]], I64)
         before = builder.udiv(builder.and_(first, I64(LINE - 1)), I64(self.width))
