@@ -6,6 +6,8 @@ launch, a call or a compilation decides are numbers of their own. Nothing of thi
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ... import operations
 from ...jit.ir.short_rows import NEAR
 from ...jit.ir.vector import LINE, SIZE
@@ -46,6 +48,23 @@ MANY = 1 << 12
 # Bytes of an operand that are put together where rows of fewer than SHORT columns go end to end: the output is
 # contiguous then.
 CHUNK = _caches.l1 // 4
+
+
+class Choice(NamedTuple):
+    """What the inner loops of a plan are made for: words of Loop."""
+
+    steps: tuple[int | None, ...] = ()
+    streamed: bool = False
+    misaligned: bool = False
+
+
+PLAIN = Choice()
+
+
+def choose(plan: StridedPlan, itemsizes, light: bool = False, many: int = MANY, streams: bool = True) -> Choice:
+    """The loops for a plan; `streams` says that they may store past the caches."""
+    past = streams and streamed(plan, itemsizes)
+    return Choice(steps(plan, itemsizes, light, many, past), past, past and misaligned(plan, itemsizes))
 
 
 def many(op: str) -> int:

@@ -88,8 +88,13 @@ class _Emitter:
     def masks(self):
         """Whether what is left of a row is done by masked vectors: only of operations that no element harms, and not
         into complex numbers, whose two stores LLVM does not mask."""
-        total = (self.spec.light or self.spec.paired) and not (self.spec.masked or self.spec.faults)
+        total = self.vectorised and not (self.spec.masked or self.spec.faults)
         return total and all(map(masked, self.widths)) and not any("complex" in d for d in self.spec.outputs)
+
+    @property
+    def vectorised(self):
+        """Whether LLVM vectorises the function."""
+        return self.spec.light or self.spec.paired
 
     @property
     def apart(self):
@@ -107,11 +112,9 @@ class _Emitter:
             [builder.load(self.item(array, I64, p)) for p in self.operands]
             for array in (pointers, row_strides, column_strides)
         )
-        self.constants = []
-        if self.spec.scalars:
-            kind = self.context.get_data_type(self.result)
-            places = [self.item(scalars, kind, i) for i in range(self.spec.scalars)]
-            self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
+        kind = self.context.get_data_type(self.result)
+        places = [self.item(scalars, kind, i) for i in range(self.spec.scalars)]
+        self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
         self.asked = asked(self) if self.spec.streamed else []
@@ -164,9 +167,7 @@ class _Emitter:
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
         alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
-        cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
-        if self.spec.alone:
-            cases = cases[:1]
+        cases = [self.widths] + (alone if 1 < len(alone) <= 3 and not self.spec.alone else [])
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):
@@ -192,43 +193,36 @@ class _Emitter:
         lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
         if products.known(self.spec, steps, self.widths):
             head = products.products(self, base, steps, head)
-        lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
-        known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
-        if (known or self.spec.plain) and lanes > 1:
+        lanes, hints = lanes // max(self.widths), ()
+        if (self.vectorised or self.spec.plain) and lanes > 1:
             if self.spec.output == "bool" and lanes < LIGHT and width_bits() == 256:
                 # Masks are as wide as what is compared, and narrowed together: less of 10,000 float64 and a number
                 # 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
-                whole = self.builder.and_(count, I64(-LIGHT))
-                self.span(base, steps, head, whole, hints=at_a_time(LIGHT))
-                head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                at_once = 1
+                head, at_once = self.runs(base, steps, head, LIGHT, at_a_time(LIGHT)), 1
             hints = at_a_time(lanes, at_once)
             if self.masks or self.spec.plain:
-                whole = self.builder.and_(count, I64(-at_once * lanes))
-                if self.spec.plain:
-                    self.plainly(base, steps, head, whole, at_once * lanes, hints, known)
-                else:
-                    self.span(base, steps, head, whole, hints=hints)
-                head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                one = at_a_time(lanes)
+                runs = self.plainly if self.spec.plain else self.runs
+                head, hints = runs(base, steps, head, at_once * lanes, hints), at_a_time(lanes)
                 if self.masks and width_bits() < 512:  # stores of masked vectors are microcode: a row has but one
-                    whole = self.builder.and_(count, I64(-lanes))
-                    self.span(base, steps, head, whole, hints=one)
-                    head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                hints = (*one, MASKED) if self.masks else ()
+                    head = self.runs(base, steps, head, lanes, hints)
+                hints = (*hints, MASKED) if self.masks else ()
             elif self.spec.light and not self.spec.masked and any(d in HALVES for d in self.dtypes):
                 # Each scalar conversion waits for the one before, and for whatever else is in its register: maximum of
                 # 100 x 100 float16 and a row took 80 us, so 6; of 100 x 63 87, so 4 (AVX2, one thread, 2026-11).
                 for size, several in ((lanes, at_once), (lanes, 1), (4, 1)):
-                    whole = self.builder.and_(count, I64(-several * size))
-                    self.span(base, steps, head, whole, hints=(*at_a_time(size, several), *[WHOLE] * (several == 1)))
-                    head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+                    whole = (*at_a_time(size, several), *[WHOLE] * (several == 1))
+                    head = self.runs(base, steps, head, several * size, whole)
                 hints = ()
-        self.span(base, steps, head, count, hints=hints)
+        self.span(base, steps, head, self.builder.sub(self.columns, head), hints=hints)
 
-    def plainly(self, base, steps, head, count, size, hints, known):
-        """Runs of `size`, `count` elements in all: by the plain function, again by the other where that was not all,
-        singly unless LLVM is `known` to vectorise it.
+    def runs(self, base, steps, head, size, hints):
+        """Whole runs of `size` elements, a power of two, from column `head` on; the column that they end at."""
+        count = self.builder.and_(self.builder.sub(self.columns, head), I64(-size))
+        self.span(base, steps, head, count, hints=hints)
+        return self.builder.add(head, count)
+
+    def plainly(self, base, steps, head, size, hints):
+        """Whole runs by the plain function, again by the other where that was not all, singly unless it is vectorised.
 
         pow of 10,000 float32 takes 7.0 us, 12.8 without, and 10.7 where each run is done again (Zen 4, 2026-11).
         """
@@ -248,10 +242,12 @@ class _Emitter:
                     for first in range(0, words, vectors.count):
                         vectors.store(vectors.load(vectors.at(place, first)), vectors.at(out, first))
                 with again:
-                    self.span(base, steps, column, I64(size), hints=(*hints, WHOLE) if known else ())
+                    self.span(base, steps, column, I64(size), hints=(*hints, WHOLE) if self.vectorised else ())
             return []
 
-        loop(builder, builder.udiv(count, I64(size)), [], run)
+        count = builder.udiv(builder.sub(self.columns, head), I64(size))
+        loop(builder, count, [], run)
+        return builder.add(head, builder.mul(count, I64(size)))
 
     def span(self, base, steps, start, count, target=None, hints=(), plain=False):
         """out[start:start+count], stored from `target` on, where one is given; what is found: faults, whether all is
@@ -320,6 +316,18 @@ class _Emitter:
         store = self.builder.store(bits, address)
         store.align = 1
         store.set_metadata("alias.scope", self.scope)
+
+    def vectors(self, p, lanes):
+        """Vectors of the bits of an operand's elements."""
+        return Lanes(self.builder, f"int{8 * self.widths[p]}", lanes)
+
+    def bits(self, p, pointer):
+        """A pointer to an operand's elements as one to their bits."""
+        return self.builder.bitcast(pointer, ir.IntType(8 * self.widths[p]).as_pointer())
+
+    def room(self, p, lanes):
+        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
+        return self.builder.bitcast(cgutils.alloca_once(self.builder, self.vectors(p, lanes).type), self.element[p])
 
     def at(self, base, steps, p, column):
         """Address of an operand's element in a column."""

@@ -27,16 +27,16 @@ _patient = Patience("walk")
 class Nest:
     """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads.
 
-    They may be good for `short` rows as these are, where they know the steps of all operands, or store past the caches,
-    `streamed`. Of several outputs each is written in its place, however it lies.
+    They may be good for `short` rows as these are; `made` says what for else. Of several outputs each is written in its
+    place, however it lies.
     """
 
     plan: StridedPlan
     loop: int
     itemsizes: tuple[int, ...]
+    made: gates.Choice = gates.PLAIN
     parallel: int = gates.PARALLEL
     short: bool = False
-    streamed: bool = False
     outputs: int = 1
     contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -48,11 +48,7 @@ class Nest:
     @functools.cached_property
     def direct(self) -> bool:
         """Whether the loops are made for the very steps of the inputs."""
-        return self.short and bool(gates.steps(self.plan, self.itemsizes, True, streamed=self.streamed))
-
-    @functools.cached_property
-    def misaligned(self) -> bool:
-        return self.streamed and gates.misaligned(self.plan, self.itemsizes)
+        return self.short and bool(self.made.steps)
 
     @functools.cached_property
     def turned(self) -> tuple[int, ...]:
@@ -100,9 +96,9 @@ class Nest:
         if any(moved):
             count = sum(map(bool, moved))
             high, pitch = TILE, BUFFERS // TILE // count
-            if upright := self.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
+            if upright := self.made.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
                 broad = gates.BROAD // count
-                pitch = broad + (2 * LINE if self.misaligned else LINE)
+                pitch = broad + (2 * LINE if self.made.misaligned else LINE)
                 high = min(gates.TALL, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
@@ -117,7 +113,7 @@ class Nest:
         f = NEST.array()
         f.loop, f.operands, f.ndim, f.tasks, f.split = self.loop, operands, ndim, tasks, split
         f.high, f.wide, f.span, f.soon = high, wide, span, soon
-        f.extra = LINE // self.itemsizes[0] * self.misaligned
+        f.extra = LINE // self.itemsizes[0] * self.made.misaligned
         return *f, *self.plan.offsets, *movers, *sizes, *strides
 
     def run(self, arrays: tuple[np.ndarray, ...], scalars: int = 0, first: bool = False) -> None:
@@ -134,7 +130,7 @@ class Nest:
     @functools.cached_property
     def flat(self) -> bool:
         """Whether few calls of the inner loops do it, if not as fast: they take any steps."""
-        return math.prod(self.plan.shape[:-2]) <= FEW and not self.streamed
+        return math.prod(self.plan.shape[:-2]) <= FEW and not self.made.streamed
 
     def _at_once(self, arrays, scalars: int) -> None:
         """All of a plane by one call of the inner loops: for the first calls, which compile no walker."""

@@ -6,10 +6,9 @@ A line of such an input is as many rows of the output: all of them go together, 
 
 from __future__ import annotations
 
-from ...jit.compile.lazy import cgutils
-from ...jit.ir.loop_metadata import WHOLE
+from ...jit.ir.loop_metadata import one
 from ...jit.ir.turn import PIECE
-from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
+from ...jit.ir.vector import I8, I64, LINE, loop, width_bits
 
 # Bytes that columns lie a multiple of apart where they meet in few sets of L1, which loses them before the next rows of
 # a line are done: these then go first (256 x 256 float64: 2.5 times as long otherwise).
@@ -94,9 +93,9 @@ class Across:
         if left is not None:
             places = [self.least(k, builder.sub(left, I64(1))) for k in places]
         for p in self.turned:
-            first, vectors = emitter.at(base, [None] * len(base), p, column), self.vectors(p)
+            first, vectors = emitter.at(base, [None] * len(base), p, column), emitter.vectors(p, self.lanes)
             pointers = [self.beyond(first, builder.mul(k, emitter.inner[p])) for k in places]
-            turned[p] = vectors.across([self.bits(p, pointer) for pointer in pointers])
+            turned[p] = vectors.across([emitter.bits(p, pointer) for pointer in pointers])
         for r in range(self.high):
             row = [self.beyond(x, builder.mul(I64(r), step)) for x, step in zip(base, emitter.outer)]
             self.row(row, column, {p: rows[r] for p, rows in turned.items()}, left)
@@ -114,27 +113,14 @@ class Across:
         for p, n in self.steps.items():
             value = turned.get(p)
             if left is not None and n == 1:
-                vectors = self.vectors(p)
-                value = vectors.load(self.bits(p, starts[p]), vectors.mask(left))
+                vectors = emitter.vectors(p, self.lanes)
+                value = vectors.load(emitter.bits(p, starts[p]), vectors.mask(left))
             if value is not None:
-                starts[p], steps[p] = self.room(p), emitter.widths[p]
+                starts[p], steps[p] = emitter.room(p, self.lanes), emitter.widths[p]
                 builder.store(value, builder.bitcast(starts[p], value.type.as_pointer()))
         if left is not None:
-            target = self.room(0)
-        hints = (WHOLE, ("llvm.loop.vectorize.width", I32(self.lanes)))
-        emitter.span(starts, steps, I64(0), I64(self.lanes), target, hints)
+            target = emitter.room(0, self.lanes)
+        emitter.span(starts, steps, I64(0), I64(self.lanes), target, one(self.lanes))
         if left is not None:
-            out = self.vectors(0)
-            out.store(out.load(self.bits(0, target)), self.bits(0, starts[0]), out.mask(left))
-
-    def bits(self, p, pointer):
-        return self.builder.bitcast(pointer, self.vectors(p).element.as_pointer())
-
-    def room(self, p):
-        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
-        room = cgutils.alloca_once(self.builder, self.vectors(p).type)
-        return self.builder.bitcast(room, self.emitter.element[p])
-
-    def vectors(self, p):
-        """Vectors of the bits of an operand's elements."""
-        return Lanes(self.builder, f"int{8 * self.emitter.widths[p]}", self.lanes)
+            out = emitter.vectors(0, self.lanes)
+            out.store(out.load(emitter.bits(0, target)), emitter.bits(0, starts[0]), out.mask(left))
