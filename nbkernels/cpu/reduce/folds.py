@@ -73,8 +73,7 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
                 return None
             if initial is None:
                 initial = identity(op, work)
-            x = np.full(self.shape, neutral(op, work), work)
-            np.copyto(x, self, where=where, casting="unsafe")
+            x = _chosen(op, self, where, work)
         if initial is not None:
             initial = np.asarray(initial, work)
     except (TypeError, ValueError, OverflowError):  # what that is the general path says
@@ -92,6 +91,13 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
     if initial is not None:
         _begin(op, made, initial)
     return made if shape or out is not None else made[()]
+
+
+def _chosen(op, x, where, work):
+    """A copy of x in `work`; what is masked off adds nothing."""
+    chosen = np.full(x.shape, neutral(op, work), work)
+    np.copyto(chosen, x, where=where, casting="unsafe")
+    return chosen
 
 
 def _begin(op, out, initial):
@@ -184,9 +190,8 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
 def _in_any_order(op, out, x, initial, where, work) -> None:
     """out = x folded to its shape, whatever comes first."""
     if where is not None:
-        chosen = np.full(x.shape, neutral(op, work), work)
-        np.copyto(chosen, x, where=where, casting="unsafe")
-        x, initial = chosen, identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
+        x = _chosen(op, x, where, work)
+        initial = identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
     wide = working(work)
     if initial is None:
         fold(op, out, x, wide)

@@ -47,13 +47,19 @@ merging_at = MERGING.pointer()
 assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
 
 
+@jit(forceinline=True)
+def _innermost(context):
+    """Where the innermost of the reduced dimensions stands, its size, its stride."""
+    f = fold_at(context)
+    inner = context + HEADER + 24 * f.kept + 16 * (f.reduced - 1)
+    return inner, word(inner), word(inner + 8)
+
+
 @jit
 def _place(context, x, first):
     """Address of term `first` of the result whose terms begin at x."""
-    f = fold_at(context)
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    for d in range(dimensions):
+    inner, _, _ = _innermost(context)
+    for d in range(fold_at(context).reduced):
         size = word(inner - 16 * d)
         x += first % size * word(inner - 16 * d + 8)
         first //= size
@@ -99,9 +105,7 @@ def _merged(loops, results, whole, rest, columns, width):
 def _gather(context, x, first, length, buffer):
     """Copy terms to a buffer, run by run."""
     f = fold_at(context)
-    item, dimensions = f.item, f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
+    item, (_, longest, pace) = f.item, _innermost(context)
     while length > 0:
         run, at = min(length, longest - first % longest), _place(context, x, first)
         call_binary(f.copy, buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
@@ -114,23 +118,16 @@ def _rows(context, x, columns, step, stack, job):
     f = fold_at(context)
     fold, terms, item, width = f.fold, f.terms, f.item, f.width
     buffer = stack + f.levels * f.chunk * width
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
+    dimensions, (_, longest, pace) = f.reduced, _innermost(context)
     if dimensions == 1 and pace == item:
         call_fold(fold, x, step, columns, terms, stack)
     elif f.turn != 0:
         _turned(context, x, stack, buffer, job * f.length)
-    elif terms <= GATHER:
+    elif terms <= GATHER and dimensions == 1:
         several = GATHER // terms
         for i in range(0, columns, several):
             n, first = min(several, columns - i), x + i * step
-            if dimensions == 1:
-                copy = f.copy
-                call_binary(copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
-            else:
-                for j in range(n):
-                    _gather(context, first + j * step, 0, terms, buffer + j * terms * item)
+            call_binary(f.copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
             call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
     else:
         pitch, group, top = columns * width, f.length, 0
@@ -154,9 +151,7 @@ def _turned(context, x, results, stage, first):
     stage, behind what is left over of those before, and folds of their blocks to `results`, which are merged."""
     f = fold_at(context)
     fold, terms, item, width = f.fold, f.terms, f.item, f.width
-    dims = context + HEADER + 24 * f.kept
-    inner = dims + 16 * (f.reduced - 1)
-    longest, pace, rows, high = word(inner), word(inner + 8), word(dims), f.high
+    (_, longest, pace), rows, high = _innermost(context), word(context + HEADER + 24 * f.kept), f.high
     row_terms, last, base = terms // rows, min(terms, first + f.length), stage + BLOCK * item
     lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
     row, count, held, left, at = first // row_terms, 0, 0, 0, base
@@ -188,11 +183,7 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
     width, lanes = f.width, f.lanes
     if length < DEALT or lanes == 1:
         lanes, partial = 1, target
-    pitch = columns * width
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
-    k = 0
+    pitch, (_, longest, pace), k = columns * width, _innermost(context), 0
     while k < length:
         lane, run = k % lanes, min(length - k, longest - (first + k) % longest)
         at, to = _place(context, x, first + k), partial + lane * pitch

@@ -22,7 +22,7 @@ from ...jit.ir.vector import LINE
 from ..elementwise.lines import AHEAD
 from ..runtime import threads
 from .fold_loop import BLOCK, LANES, call_fold
-from .loops import FOLD, HEADER, _gather, _place, fold_at
+from .loops import FOLD, HEADER, _gather, _innermost, _place, fold_at
 from .row_vectors import END, ender, real, taker
 
 # Bytes of a column that go together, so that L1 keeps their chains.
@@ -93,8 +93,7 @@ def _before(context, i):
 def _together(context, x, first, count, start, stop, room):
     """The blocks that begin in `count` rows from the `first` on, in columns from start to stop."""
     f = fold_at(context)
-    inner = context + HEADER + 16 * (f.reduced - 1)
-    item, pitch, longest, pace = f.item, f.width, word(inner), word(inner + 8)
+    item, pitch, (_, longest, pace) = f.item, f.width, _innermost(context)
     parts, last = f.levels, (f.levels - 1) * word(context + HEADER)
     rows, numbers = parts * word(context + HEADER), f.lanes
     row, whole = f.terms // rows, f.terms // BLOCK
