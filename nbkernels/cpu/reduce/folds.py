@@ -262,7 +262,7 @@ def accumulate_fast(self, op, axis, out, dtype=None):
     elif strides or type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
         return None
     if ready is not None:
-        ready.run(out, out if ready.whole else out[scan.first(axis[0])], self, axis[0])
+        scan.run(ready, out, self)
     return out
 
 

@@ -99,11 +99,11 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     across = cut(f, dims, exact)
     f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
-        f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
-    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else _copies(work, work, out)
+        f.fold, f.copy = _rows_of(op, dtype, work, exact), copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
+    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else copies(work, work, out)
     if across and loops.terms > 1:
         f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
-    f.first, f.merge = _copies(dtype if across else work, work, work), _loop(op, work, work, work)
+    f.first, f.merge = copies(dtype if across else work, work, work), _loop(op, work, work, work)
     context, nothing = np.array((*f, *dims), np.int64), neutral(op, work)
     size = len(context) + (tasks * f.room + LINE) // 8
     small = tasks == 1 and 8 * size <= SMALL
@@ -129,7 +129,7 @@ def _loop(op, work, dtype, out, terms=1):
 
 
 @functools.cache
-def _copies(dtype, work, out):
+def copies(dtype, work, out):
     """The loops of a copy by way of the dtype `work`; of items without one, whatever their bits mean."""
     if dtype.kind == "V" and dtype.name not in HALVES:
         dtype = work = out = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[dtype.itemsize])
@@ -210,7 +210,7 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
 
 def _by_rows(op, loops, out, dtype, tasks) -> Ready:
     """One result of rows that touch: its blocks by row_blocks.py."""
-    copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
+    copy, fold = copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
     merging = _merging(op, loops.terms // BLOCK, count, 1, dtype, out)
     return Ready(words, size, neutral(op, dtype), tasks, walker=abreast.walker, merging=merging)
@@ -219,7 +219,7 @@ def _by_rows(op, loops, out, dtype, tasks) -> Ready:
 def _merging(op, whole, rows, columns, work, out):
     """What `together` reads: rows of results in `work`, all but perhaps one of them whole shares."""
     f = MERGING.array()
-    f.merge, f.give = _loop(op, work, work, work), _copies(work, work, out)
+    f.merge, f.give = _loop(op, work, work, work), copies(work, work, out)
     f.whole, f.rows, f.columns, f.width, f.wide = whole, rows, columns, work.itemsize, out.itemsize
     return np.array(f, np.int64)
 
