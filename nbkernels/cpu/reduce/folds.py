@@ -253,7 +253,10 @@ def truths(x, work):
 def accumulate_fast(self, op, axis, out, dtype=None):
     """All steps in a new array, or one that takes them as they are; None where the general path has to do it or say
     what is wrong."""
-    steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
+    try:
+        steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
+    except TypeError:  # what cannot be hashed is no dtype
+        return None
     if steps is None:
         return None
     work, strides, ready = steps
@@ -266,15 +269,7 @@ def accumulate_fast(self, op, axis, out, dtype=None):
     return out
 
 
-def _accumulate_as(self, op, axis, dtype, out):
-    """Accumulate in the given dtype; None where that is no dtype, or where the general path has to do it."""
-    try:
-        return accumulate_fast(self, op, axis, out, dtype)
-    except TypeError:  # what cannot be hashed is no dtype
-        return None
-
-
-accumulate_fast.with_keywords = _accumulate_as
+accumulate_fast.with_keywords = lambda self, op, axis, dtype, out: accumulate_fast(self, op, axis, out, dtype)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -260,14 +260,21 @@ def walker() -> int:
 
 
 @jit
-def _go(words, nothing, walker, context, out, x):
-    """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
+def _filled(words, nothing, context, out, x):
+    """The context of a fold of the array x into memory at `out`, made at an address with a room for each task."""
     source, f = pointer(data(words)), fold_at(context)
     for i in range(shape(words, 0)):
         f[i] = source[i]
     f.neutral = data(nothing)
     f.out += out
     f.x += data(x)
+    return context
+
+
+@jit
+def _go(words, nothing, walker, context, out, x):
+    """A fold by all of its tasks."""
+    f = fold_at(_filled(words, nothing, context, out, x))
     if f.tasks == 1:
         invoke(walker, (context, 0))
     else:
@@ -278,8 +285,8 @@ def _go(words, nothing, walker, context, out, x):
 def at_once():
     def run(words, nothing, walker, out, x):
         """One thread's fold, with a context and a room on the stack."""
-        out, x = address_of(out), address_of(x)
-        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x)
+        words, nothing, out, x = address_of(words), address_of(nothing), address_of(out), address_of(x)
+        invoke(walker, (_filled(words, nothing, scratch(SMALL), data(out), x), 0))
 
     return entry(run, "void(object, object, int64, object, object)", "reduce_at_once")
 
