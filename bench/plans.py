@@ -9,6 +9,7 @@ from nbkernels.cpu.elementwise.loop_nest import BUFFERS
 from nbkernels.cpu.gemm import block, blocking, deep, even, little, paths, short, stacks, stacks_float
 from nbkernels.cpu.gemv import jobs, other_dtypes
 from nbkernels.cpu.runtime.status import PATHS
+from nbkernels.jit.ir.turn import TILE
 from nbkernels.jit.ir.vector import LINE
 
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -132,7 +133,7 @@ def elementwise():
             "masked ones",
         ),
         "collected": (
-            f"rows of less than {gates.NARROW} elements, out contiguous",
+            f"rows of less than {gates.SHORT} elements, out contiguous",
             "inputs to blocks of a quarter of L1, a vector of each row at once",
         ),
         "across": (
@@ -142,8 +143,7 @@ def elementwise():
         ),
         "transposed": (
             "other inputs that are contiguous along another dimension",
-            f"their tiles of {gates.SQUARE} rows, {BUFFERS >> 10} KiB, turned in registers; beyond four times L2 "
-            f"of out tiles one line high and {size(gates.SPAN)} wide, asked for ahead; of streaming stores tiles of "
+            f"their tiles of {TILE} rows, {BUFFERS >> 10} KiB, turned in registers; of streaming stores tiles of "
             f"{gates.TALL} rows by {gates.BROAD} bytes, of two inputs half as many",
         ),
         "streaming": (

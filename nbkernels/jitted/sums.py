@@ -25,13 +25,13 @@ from .symbols import address as symbol
 PARTS = {
     "walker": lambda op, dtype, work, out: loops.walker(),
     "fold": lambda op, dtype, work, out: reduce._rows_of(op, dtype, work, _exact(op, work)),
-    "copy": lambda op, dtype, work, out: reduce._copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3),
+    "copy": lambda op, dtype, work, out: reduce.copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3),
     "take": lambda op, dtype, work, out: reduce._loop(op, work, dtype, work),
     "chain": lambda op, dtype, work, out: reduce._loop(op, work, dtype, work, loops.FUSED),
     "merge": lambda op, dtype, work, out: reduce._loop(op, work, work, work),
-    "first": lambda op, dtype, work, out: reduce._copies(dtype, work, work),
-    "begin": lambda op, dtype, work, out: reduce._copies(work, work, work),
-    "give": lambda op, dtype, work, out: reduce._copies(work, work, out),
+    "first": lambda op, dtype, work, out: reduce.copies(dtype, work, work),
+    "begin": lambda op, dtype, work, out: reduce.copies(work, work, work),
+    "give": lambda op, dtype, work, out: reduce.copies(work, work, out),
 }
 
 

@@ -351,7 +351,7 @@ def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, call
 def test_a_call_ends_as_the_first_one_that_it_began_as(monkeypatch, first):
     """Also where the thread is done in its midst: what later calls need is not what this one would compile."""
     monkeypatch.setattr(schedule, "_patient", lambda: False)
-    monkeypatch.setattr(schedule, "binder", lambda: pytest.fail("the caller compiles"))
+    monkeypatch.setattr(schedule.threads, "launch", lambda *_: pytest.fail("the caller compiles"))
     x, y = np.arange(15.0).reshape(3, 1, 5), np.arange(7.0)[:, None]
     np.testing.assert_allclose(nb.atan2(x, y), np.arctan2(x, y), 1e-15)
 

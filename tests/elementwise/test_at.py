@@ -38,6 +38,14 @@ def test_at(rng):
     nbkernels.add.at(np.ones(0), np.zeros(0, int), 1.0)
 
 
+def test_at_of_one_index_of_an_array_with_steps():
+    """NumPy calls an array of one element contiguous, whatever its stride is."""
+    for x in (np.ones(4), np.ones((4, 2))):
+        nbkernels.add.at(x, np.array([1, 0])[::2], 2.0)
+        assert (x[1] == 3).all()
+        assert x.sum() == x.size + 2 * x[1].size
+
+
 def test_at_of_what_shares_memory(rng):
     """Indices and numbers that lie in self are read before it is written."""
     x = np.array([5, 0, 1, 2, 3, 4])
@@ -105,6 +113,7 @@ def test_no_index_refuses_no_exponent(indices):
         (lambda: nbkernels.add.at(np.broadcast_to(np.ones(1), 3), 0, 1), OutError, "cannot be written"),
         (lambda: nbkernels.add.at([1.0], 0, 1), TypeError, "^add.at: self must be an array, not a list"),
         (lambda: nbkernels.add.at(np.ones(3), 3, 1), IndexError, "out of bounds"),
+        (lambda: nbkernels.add.at(np.ones(()), [0], np.ones(1)), IndexError, "too many indices"),
         (lambda: nbkernels.add.at(np.ones(3, int), 0, 1.5), TypeError, "cannot cast"),
         (lambda: nbkernels.pow.at(np.ones(3, int), 0, -1), ValueError, "negative"),
         (lambda: nbkernels.add.at(np.ones(3, ">f4"), np.array([1]), 1), TypeError, "self is byte-swapped"),

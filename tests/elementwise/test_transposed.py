@@ -1,4 +1,4 @@
-"""Transposed operands: squares in registers; beyond the caches tiles, lines and bands; all end anywhere."""
+"""Transposed operands: squares in registers; beyond the caches tiles and lines; all end anywhere."""
 
 import numpy as np
 import pytest

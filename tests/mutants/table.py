@@ -184,8 +184,8 @@ HOST = [
     ),
     (
         "cpu/reduce/folds.py",
-        "chosen, identity(op, work) if initial",
-        "chosen, neutral(op, work) if initial",
+        "initial = identity(op, work) if initial",
+        "initial = neutral(op, work) if initial",
         f"{GUARDS} -k masks",
     ),
     (

@@ -82,17 +82,13 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     name = op.removesuffix("_scaled")
     work = resolve(name, first, second, dtype, casting)[0]
     divided = not _chained(name) and _plain(name, work) is not None  # by runs, which lines are not
-    streamed = not (fresh or mask or divided) and gates.streamed(loops, itemsizes)
     # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
-    steps = gates.steps(loops, itemsizes, light, gates.many(name), streamed)
-    if mask and not set(steps[-1:]) <= {0, 1}:
-        steps = ()  # LLVM 22 may store past a mask that it has turned in a register: tests/elementwise/test_layouts.py
-    misaligned = streamed and gates.misaligned(loops, itemsizes)
-    compiled = loop(
-        op, first, second, out, dtype, casting, streamed=streamed, masked=bool(mask), steps=steps, misaligned=misaligned
-    )
-    return schedule.Nest(loops, compiled, itemsizes, gates.parallel(op), light, streamed)
+    made = gates.choose(loops, itemsizes, light, gates.many(name), not (fresh or mask or divided))
+    if mask and not set(made.steps[-1:]) <= {0, 1}:  # LLVM 22 may store past a mask that it has turned in a register:
+        made = made._replace(steps=())  # tests/elementwise/test_layouts.py
+    compiled = loop(op, first, second, out, dtype, casting, masked=bool(mask), **made._asdict())
+    return schedule.Nest(loops, compiled, itemsizes, made, gates.parallel(op), light)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False, first=False) -> None:
@@ -115,8 +111,10 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     if checked:
         scalars = np.zeros(2, np.int64)
     inputs = (self, other) if where is None else (self, other, np.asarray(where))
-    if not _run(op, scalars, out, inputs, dtype, casting, fresh, False, first):
-        _run(op, scalars, out, tuple(apart(out, x) for x in inputs), dtype, casting, fresh, True, first)
+    arrays = (out, *(apart(out, x) for x in inputs))
+    dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
+    loops = nested(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
+    loops.run(arrays, scalars.ctypes.data, first)
     if checked and scalars.any():
         warn(op, scalars)
 
@@ -129,13 +127,6 @@ def _arrays(op, self, other, dtype, casting):
     work = resolve(op, *map(kind, values), dtype, casting)
     self, other = (x if isinstance(x, np.ndarray) else np.asarray(x, d) for x, d in zip(values, work))
     return self, other, work[0]
-
-
-def _run(op, scalars, out, inputs, dtype, casting, fresh, apart, first):
-    arrays = (out, *inputs)
-    dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
-    loops = nested(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
-    return loops.run(scalars, out, inputs, apart, first)
 
 
 def refuse_negative(exponents, where):

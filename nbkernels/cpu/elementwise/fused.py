@@ -20,15 +20,14 @@ at_first = Patience("elementwise_recall_many")  # calls whose layouts are checke
 
 
 @functools.lru_cache(maxsize=1024)
-def _loops(function, adopted: Adopted, arguments, outs, streamed, masked, steps=(), misaligned=False) -> int:
+def _loops(function, adopted: Adopted, arguments, outs, masked=False, made: gates.Choice = gates.PLAIN) -> int:
     """Address of the compiled loops of a function, adopted, for arguments and outputs of these dtypes."""
     names = [d.name for d in arguments]
     computed = tuple(names) + tuple(d.name for d in adopted.results)
     first, *more = (d.name for d in outs)
-    more = tuple(more)
-    how = dict(more=more, steps=steps, misaligned=misaligned)
+    how = dict(more=tuple(more), masked=masked, **made._asdict())
     try:
-        return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked=masked, **how))
+        return address(Loop(adopted.function, tuple(names), computed, first, **how))
     except (errors.NumbaError, NotImplementedError) as error:  # constants that have a type and nothing else
         raise refusal(function, arguments, error) from None
 
@@ -39,14 +38,12 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     `raises`, the loops that say where the function would raise."""
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
-    streamed = count == 1 and not (fresh or masked) and gates.streamed(loops, itemsizes)
     arguments = dtypes[count:end]
-    steps = gates.steps(loops, itemsizes) if count == 1 else ()
-    misaligned = streamed and gates.misaligned(loops, itemsizes)
+    made = gates.choose(loops, itemsizes, streams=not (fresh or masked)) if count == 1 else gates.PLAIN
     adopted = adopt(function, arguments)
     adopted = adopted.raises if raises else adopted
-    compiled = _loops(function, adopted, arguments, dtypes[:count], streamed, masked, steps, misaligned)
-    return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
+    compiled = _loops(function, adopted, arguments, dtypes[:count], masked, made)
+    return schedule.Nest(loops, compiled, itemsizes, made, gates.FUNCTION_PARALLEL, outputs=count)
 
 
 def recaller(memory: Memory, masked=False):
@@ -88,7 +85,7 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     arrays = (*outs, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
     dtypes = tuple(x.dtype for x in arrays)
-    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run_all(arrays)
+    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run(arrays)
     for at, results in others:
         for out, result in zip(outs, results):
             out[at] = result
@@ -100,7 +97,7 @@ def _others(function, inputs, where):
     found = np.empty(np.broadcast_shapes(*(x.shape for x in inputs), np.shape(where)), bool)
     arrays = (found, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
-    _nest(function, tuple(x.dtype for x in arrays), 1, False, *layouts, True, True).run_all(arrays)
+    _nest(function, tuple(x.dtype for x in arrays), 1, False, *layouts, True, True).run(arrays)
     found &= True if where is None else where
     views, results = [np.broadcast_to(x, found.shape) for x in inputs], []
     with np.errstate(all="ignore"):

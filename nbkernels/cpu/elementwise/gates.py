@@ -1,16 +1,20 @@
 """Sizes from which element-wise calls use threads, streaming stores, tiles, or loops for certain steps.
 
 Every way gives the same bits. Sizes that a cache decides follow from the machine's (runtime/machine.py), those that a
-launch, a call or a compilation decides are numbers of their own. Nothing of this is compiled in but SQUARE.
+launch, a call or a compilation decides are numbers of their own. Nothing of this is compiled in.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ... import operations
+from ...jit.ir.short_rows import NEAR
 from ...jit.ir.vector import LINE, SIZE
 from ...operations import ELEMENTWISE
 from ...strides import StridedPlan
 from ..runtime.machine import machine
+from .strided_loads import SHORT
 
 _caches = machine()
 
@@ -39,12 +43,28 @@ def alone(op: str, width: int) -> int:
 
 # -- loops for the very steps of inputs, short rows -----------------------------------------------------------------
 
-# Elements in all and in a row from which on loops are made for the very steps of the inputs, in 0.1 s, and the most
-# elements that may lie between two neighbours for it.
-MANY, NARROW, NEAR = 1 << 12, 64, 4
-# Bytes of an operand that are put together where rows of fewer than NARROW columns go end to end: the output is
+# Elements from which on loops are made for the very steps of the inputs, in 0.1 s.
+MANY = 1 << 12
+# Bytes of an operand that are put together where rows of fewer than SHORT columns go end to end: the output is
 # contiguous then.
 CHUNK = _caches.l1 // 4
+
+
+class Choice(NamedTuple):
+    """What the inner loops of a plan are made for: words of Loop."""
+
+    steps: tuple[int | None, ...] = ()
+    streamed: bool = False
+    misaligned: bool = False
+
+
+PLAIN = Choice()
+
+
+def choose(plan: StridedPlan, itemsizes, light: bool = False, many: int = MANY, streams: bool = True) -> Choice:
+    """The loops for a plan; `streams` says that they may store past the caches."""
+    past = streams and streamed(plan, itemsizes)
+    return Choice(steps(plan, itemsizes, light, many, past), past, past and misaligned(plan, itemsizes))
 
 
 def many(op: str) -> int:
@@ -61,7 +81,7 @@ def steps(
         return ()
     if plan.kind == "transposed":
         return _across(plan, itemsizes) if short and not (streamed and tall(plan, itemsizes)) else ()
-    if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
+    if plan.kind != "strided" or (plan.shape[-1] < SHORT and not short):
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
     return tuple(n for n, _ in apart) if all(rest == 0 and abs(n) <= NEAR for n, rest in apart) else ()
@@ -69,12 +89,6 @@ def steps(
 
 # -- inputs that are transposed ---------------------------------------------------------------------------------------
 
-# Rows and columns of a tile by jitted callers: of three operands of 8 bytes 96 KiB, in any L2.
-SQUARE = 64
-# Bytes of an output beyond which lines that its rows share leave L2. Such a tile is one line of the transposed operand
-# high then, what is read next is asked for in time, and a band of SPAN columns is done at once, whose lines, 128 KiB,
-# any L2 keeps (AVX2; AVX-512 takes as long without).
-FAR, SPAN = 4 * _caches.l2, 2048
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
 # straight 5.4. All others are turned straight (by a buffer 1.4 to 2 times as long); items of 8 bytes twice as far
 # apart, for a line of them is half as many rows.
@@ -99,8 +113,9 @@ def _across(plan, itemsizes):
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
 # The same of those that turn an input, and half as many where its columns are crowded. They go by tiles of TALL rows of
 # BROAD bytes, of two such inputs half as many, one below the other: the CPU's prefetchers follow runs that long (256
-# rows of 4 lines 28 ms, so 16). Of rows that begin within lines each has its own lines, and tiles turn a line more.
-TURNED, TALL, BROAD = 15 * _caches.l2, 128, 8 * LINE
+# rows of 4 lines 28 ms, so 16); what lies SOON along a column is asked for meanwhile. Of rows that begin within lines
+# each has its own lines, and tiles turn a line more.
+TURNED, TALL, BROAD, SOON = 15 * _caches.l2, 128, 8 * LINE, 4 * LINE
 
 
 def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:

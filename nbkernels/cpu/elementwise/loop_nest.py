@@ -21,13 +21,12 @@ from ...jit.ir.turn import TILE
 from ...jit.ir.vector import LINE
 
 # The inner loops, what they read beside the operands; how many operands, dimensions and tasks; the dimension that tasks
-# share; a tile's rows and columns, the columns of a band; which operand is asked for ahead.
-NEST = Record("Nest", "loop scalars operands ndim tasks split high wide span beside")
+# share; a tile's rows and columns, the columns of a band; how many bytes along columns is asked for ahead, or 0; items
+# of a line where rows of the output begin at different places in one, else 0.
+NEST = Record("Nest", "loop scalars operands ndim tasks split high wide span soon extra")
 nest_at, HEADER = NEST.pointer(), NEST.words
 BUFFERS = 120 << 10  # bytes for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
-AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
-BELOW, MISALIGNED, SOON = -2, -3, 4 * LINE  # a `beside` that says so: bytes along columns instead
 
 
 @jit(forceinline=True)
@@ -72,10 +71,9 @@ def _places(f):
 def _walk(context, task):
     """Tiles of high x wide of the two innermost dimensions, one call of the inner loops each, in bands of span columns.
 
-    An operand with a mover is transposed first, so that the inner loops find it contiguous. If beside is not negative,
-    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand beside; if it is
-    BELOW, the lines that follow SOON in each column; if it is MISALIGNED, so too, and rows of the output begin at
-    different places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
+    An operand with a mover is transposed first, so that the inner loops find it contiguous, and what follows `soon` in
+    each column is asked for meanwhile. Where there are `extra` items tiles part at the lines of each row of the output,
+    and what is transposed is a line wider.
     """
     f, room, buffers = nest_at(context), scratch(ROOM), 0
     operands, ndim, split = f.operands, f.ndim, f.split
@@ -86,8 +84,7 @@ def _walk(context, task):
         return
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
-    high, wide, span, aside, skew, lead, step = f.high, f.wide, f.span, f.beside, 0, 0, f[column_steps]
-    extra = LINE // step if aside == MISALIGNED else 0
+    high, wide, span, extra, skew, lead, step = f.high, f.wide, f.span, f.extra, 0, 0, f[column_steps]
     if wide < columns and step > 0 and extra == 0:
         skew = (base[0] & (LINE - 1)) // step
     tail = extra if extra > 0 else span // 2  # that is left to the band before
@@ -106,19 +103,12 @@ def _walk(context, task):
             h = rows - j if rows - j < h + high and rows - j <= most else h
             more = extra if last < columns else 0
             cell[operands], cell[operands + 1] = -(i > 0), -(more > 0)
-            down, along = (0, AHEAD) if i + AHEAD < last else (h, AHEAD - (last - first))
-            beside = 0
-            if aside > 0:
-                beside = base[aside] + (j + down) * f[row_steps + aside] + (i + along) * f[column_steps + aside]
             for p in range(operands):
                 step = f[column_steps + p]
                 at = base[p] + j * f[row_steps + p] + i * step
                 if f[turners + p] != 0:
-                    pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step
-                    ahead = ahead if aside >= 0 else at + SOON if aside <= BELOW else 0
-                    far = f[row_steps + max(aside, 0)]
-                    invoke(f[turners + p], (at, step, buffer, pitch, h, w + more, ahead, beside, far))
-                    beside = 0
+                    pitch = f[tile_rows + p]
+                    invoke(f[turners + p], (at, step, buffer, pitch, h, w + more, at + f.soon if f.soon != 0 else 0))
                     at = buffer
                     buffer += h * pitch
                 cell[p] = at

@@ -24,22 +24,12 @@ from ...jit.ir.emit import outlined
 from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
-from .lines import asked, before, lines, shifted
+from .lines import LIGHT, asked, before, lines, shifted
 from .loop import Loop
 from .strided_loads import SHORT, Near
 from .transposed_loads import Across
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
-
-# Bytes of a vector in a loop that waits for memory, as in NumPy's and torch's loops: a + b of 1,000,000 float32 take
-# 0.93 of the time that they take by 64 (Zen 4, 2026-11).
-LIGHT = 32
-# Truths that a loop of comparisons makes at once where masks are as wide as what is compared (AVX2), so that these are
-# narrowed together: less of 10,000 float64 and a number 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
-TRUTHS = 32
-# Bytes of a row of output from which on up to a line of single elements is worth the whole lines after it: a + b of
-# 30,000 float32 that begin 16 bytes into a page, as malloc lays them, 4.2 us where NumPy takes 4.7 (Zen 4, 2026-11).
-ALIGNED = 1 << 14
 
 
 def address(spec: Loop) -> int:
@@ -77,6 +67,7 @@ class _Emitter:
         self.operands = range(len(self.dtypes))
         self.widths = [width(d) for d in self.dtypes]
         self.element = [memory(context, d).as_pointer() for d in self.dtypes]
+        self.computed = spec.compute[-self.count :]  # in what results are
         inputs, results = [list(map(number, part)) for part in (spec.compute[: -self.count], self.computed)]
         self.result = results[0] if self.count == 1 else types.Tuple(results)
         self.call = self.result(*inputs[: 2 if spec.chained else None], *[self.result] * spec.scalars)
@@ -91,16 +82,16 @@ class _Emitter:
         self.scope = builder.module.add_metadata([builder.module.add_metadata(["out", domain])])
 
     @property
-    def computed(self):
-        """What results are computed in."""
-        return self.spec.compute[-self.count :]
-
-    @property
     def masks(self):
         """Whether what is left of a row is done by masked vectors: only of operations that no element harms, and not
         into complex numbers, whose two stores LLVM does not mask."""
-        total = (self.spec.light or self.spec.paired) and not (self.spec.masked or self.spec.faults)
+        total = self.vectorised and not (self.spec.masked or self.spec.faults)
         return total and all(map(masked, self.widths)) and not any("complex" in d for d in self.spec.outputs)
+
+    @property
+    def vectorised(self):
+        """Whether LLVM vectorises the function."""
+        return self.spec.light or self.spec.paired
 
     @property
     def apart(self):
@@ -118,11 +109,9 @@ class _Emitter:
             [builder.load(self.item(array, I64, p)) for p in self.operands]
             for array in (pointers, row_strides, column_strides)
         )
-        self.constants = []
-        if self.spec.scalars:
-            kind = self.context.get_data_type(self.result)
-            places = [self.item(scalars, kind, i) for i in range(self.spec.scalars)]
-            self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
+        kind = self.context.get_data_type(self.result)
+        places = [self.item(scalars, kind, i) for i in range(self.spec.scalars)]
+        self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
         self.asked = asked(self) if self.spec.streamed else []
@@ -133,7 +122,6 @@ class _Emitter:
             case = builder.select(functools.reduce(builder.and_, same), I64(k), case)
         known = builder.icmp_signed("<", case, I64(len(cases)))
         ends = [builder.load(self.item(pointers, I64, len(bases) + k)) for k in range(2 * self.spec.misaligned)]
-        aligned = builder.icmp_signed(">=", columns, I64(0 if self.spec.streamed else ALIGNED // self.widths[0]))
 
         def start(j):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, self.outer)]
@@ -141,7 +129,7 @@ class _Emitter:
 
         def row(j, _):
             base = start(j)
-            head = builder.select(known, builder.select(aligned, before(self, base), I64(0)), columns)
+            head = builder.select(known, before(self, base) if self.spec.streamed else I64(0), columns)
             first = shifted(self, head, columns, ends) if self.spec.misaligned else I64(0)
             self.span(base, [None] * len(base), first, builder.sub(head, first))
             end = builder.append_basic_block("end")
@@ -176,9 +164,7 @@ class _Emitter:
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
         alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
-        cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
-        if self.spec.alone:
-            cases = cases[:1]
+        cases = [self.widths] + (alone if 1 < len(alone) <= 3 and not self.spec.alone else [])
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):
@@ -201,46 +187,48 @@ class _Emitter:
         LLVM would do up to 31 elements singly: maximum of 316 x 316 float32 and a row takes 14.9 us, 25.8 so. Masked
         vectors as wide as the others: a division of 64 bytes after those of 32 waits 30 ns (Zen 4, 2026-11).
         """
-        span = functools.partial(outlined, self, _Emitter.span) if self.spec.paired else self.span
-
-        def wholes(size, emit, *rest, **keywords):
-            nonlocal head, count
-            whole = self.builder.and_(count, I64(-size))
-            emit(base, steps, head, whole, *rest, **keywords)
-            head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-
         lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
         if products.known(self.spec, steps, self.widths):
             head = products.products(self, base, steps, head)
-        lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
-        known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
-        if (known or self.spec.plain) and lanes > 1:
-            if self.spec.output == "bool" and lanes < TRUTHS and width_bits() == 256:
-                wholes(TRUTHS, span, hints=at_a_time(TRUTHS))
-                at_once = 1
-            size, hints, one = at_once * lanes, at_a_time(lanes, at_once), at_a_time(lanes)
+        lanes, hints = lanes // max(self.widths), ()
+        if (self.vectorised or self.spec.plain) and lanes > 1:
+            if self.spec.output == "bool" and lanes < LIGHT and width_bits() == 256:
+                # Masks are as wide as what is compared, and narrowed together: less of 10,000 float64 and a number
+                # 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
+                head, at_once = self.runs(base, steps, head, LIGHT, at_a_time(LIGHT)), 1
+            hints = at_a_time(lanes, at_once)
             if self.masks or self.spec.plain:
-                if self.spec.plain:
-                    wholes(size, functools.partial(outlined, self, _Emitter.plainly), size, (*hints, WHOLE), known)
-                else:
-                    wholes(size, span, hints=hints)
+                head = self.runs(base, steps, head, at_once * lanes, hints, self.spec.plain is not None)
+                hints = at_a_time(lanes)
                 if self.masks and width_bits() < 512:  # stores of masked vectors are microcode: a row has but one
-                    wholes(lanes, span, hints=one)
-                hints = (*one, MASKED) if self.masks else ()
+                    head = self.runs(base, steps, head, lanes, hints)
+                hints = (*hints, MASKED) if self.masks else ()
             elif self.spec.light and not self.spec.masked and any(d in HALVES for d in self.dtypes):
                 # Each scalar conversion waits for the one before, and for whatever else is in its register: maximum of
                 # 100 x 100 float16 and a row took 80 us, so 6; of 100 x 63 87, so 4 (AVX2, one thread, 2026-11).
                 for size, several in ((lanes, at_once), (lanes, 1), (4, 1)):
-                    wholes(several * size, span, hints=(*at_a_time(size, several), *[WHOLE] * (several == 1)))
+                    whole = (*at_a_time(size, several), *[WHOLE] * (several == 1))
+                    head = self.runs(base, steps, head, several * size, whole)
                 hints = ()
+        self.part(base, steps, head, self.builder.sub(self.columns, head), hints)
+
+    def runs(self, base, steps, head, size, hints, plainly=False):
+        """Whole runs of `size` elements, a power of two, from column `head` on, or `plainly`; the column after them."""
+        count = self.builder.and_(self.builder.sub(self.columns, head), I64(-size))
+        if plainly:
+            outlined(self, _Emitter.plainly, base, steps, head, count, size, (*hints, WHOLE))
+        else:
+            self.part(base, steps, head, count, hints)
+        return self.builder.add(head, count)
+
+    def part(self, base, steps, head, count, hints, apart=False):
+        """Elements from column `head` on; of an operation of many constants by a function of their own, or `apart`."""
+        span = functools.partial(outlined, self, _Emitter.span) if apart or self.spec.paired else self.span
         span(base, steps, head, count, hints=hints)
 
-    def plainly(self, base, steps, head, count, size, hints, known):
-        """Runs of `size`, `count` elements in all: by the plain function, again by the other where that was not all,
-        singly unless LLVM is `known` to vectorise it.
-
-        pow of 10,000 float32 takes 7.0 us, 12.8 without, and 10.7 where each run is done again (Zen 4, 2026-11).
-        """
+    def plainly(self, base, steps, head, count, size, hints):
+        """`count` elements in runs: by the plain function, again by the other where that was not all, singly unless it
+        is vectorised. pow of 10,000 float32 takes 7.0 us, 12.8 without, and 10.7 where each run is done again."""
         builder, width = self.builder, min(self.widths[0], 8)  # of 16 bytes there are two words an element
         words = size * self.widths[0] // width
         vectors = Lanes(builder, f"int{8 * width}", min(LINE // width, words))
@@ -257,7 +245,7 @@ class _Emitter:
                     for first in range(0, words, vectors.count):
                         vectors.store(vectors.load(vectors.at(place, first)), vectors.at(out, first))
                 with again:
-                    outlined(self, _Emitter.span, base, steps, column, I64(size), hints=hints if known else ())
+                    self.part(base, steps, column, I64(size), hints if self.vectorised else (), apart=True)
             return []
 
         loop(builder, builder.udiv(count, I64(size)), [], run)
@@ -329,6 +317,18 @@ class _Emitter:
         store = self.builder.store(bits, address)
         store.align = 1
         store.set_metadata("alias.scope", self.scope)
+
+    def vectors(self, p, lanes):
+        """Vectors of the bits of an operand's elements."""
+        return Lanes(self.builder, f"int{8 * self.widths[p]}", lanes)
+
+    def bits(self, p, pointer):
+        """A pointer to an operand's elements as one to their bits."""
+        return self.builder.bitcast(pointer, ir.IntType(8 * self.widths[p]).as_pointer())
+
+    def room(self, p, lanes):
+        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
+        return self.builder.bitcast(cgutils.alloca_once(self.builder, self.vectors(p, lanes).type), self.element[p])
 
     def at(self, base, steps, p, column):
         """Address of an operand's element in a column."""

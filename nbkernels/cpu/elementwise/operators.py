@@ -44,14 +44,11 @@ def operator(op, kind):
 
     def learn(x, y):
         """Enter the loops over these operands' dtypes; whether that was done."""
-        if type(x) in WEAK or type(y) in WEAK:
-            dtype, number = (y.dtype, type(x)) if type(x) in WEAK else (x.dtype, type(y))
-            try:
-                first, second, result = resolve(op, dtype, number)
-            except TypeError:
-                return False
-            return first == second == dtype and table.add(result, dtype, dtype)
         try:
+            if type(x) in WEAK or type(y) in WEAK:
+                dtype, number = (y.dtype, type(x)) if type(x) in WEAK else (x.dtype, type(y))
+                first, second, result = resolve(op, dtype, number)
+                return first == second == dtype and table.add(result, dtype, dtype)
             return table.add(resolve(op, x.dtype, y.dtype)[2], x.dtype, y.dtype)
         except (TypeError, AttributeError):
             return False

@@ -14,7 +14,7 @@ from ...jit.abi.calling import call_loop
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import c_function
 from ...jit.compile.lazy import compact, jit
-from .gates import SQUARE
+from ...jit.ir.turn import TILE
 
 OPERANDS, MOST = 4, 32  # dimensions, at most
 ROW = 1 + OPERANDS
@@ -187,7 +187,7 @@ def _run(words, inner, scalars, room):
         return need
     f = loops_at(scratch(PLAN))
     loops, transposed = _planned(words, f)
-    high, wide = (SQUARE, SQUARE) if transposed else (f.lead[(loops - 2) * ROW], f.lead[(loops - 1) * ROW])
+    high, wide = (TILE, TILE) if transposed else (f.lead[(loops - 2) * ROW], f.lead[(loops - 1) * ROW])
     _walk(f, loops, high, wide, inner, scalars)
     return 0
 

@@ -9,74 +9,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...jit.abi.address import invoke
-from ...jit.abi.ndarray import data, ndim, shape, stride
-from ...jit.compile.cache import entry
 from ...jit.compile.python_first import Patience
 from ...jit.ir.short_rows import gatherer
 from ...jit.ir.turn import MOVED, TILE, turner
 from ...jit.ir.vector import LINE
 from ...strides import StridedPlan
 from ..runtime import threads
-from ..runtime.arrays import apart
 from . import gates
-from .loop_nest import BELOW, BUFFERS, HEADER, MISALIGNED, NEST, ROOM, collector, nest_at, walker
+from .loop_nest import BUFFERS, HEADER, NEST, ROOM, collector, walker
 
 FEW = 256  # calls of the inner loops
 _LOOP = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 6)  # the inner loops
 _patient = Patience("walk")
 
 
-@functools.cache
-def binder():
-    def bind(context, scalars, out, first, second, third, width, walker):
-        """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
-
-        0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
-        the widest item, or 0 to leave this out. `third` is 0 where there are two inputs.
-        """
-        for x in (first, second, third if third != 0 else first):
-            same = data(x) == data(out) and ndim(x) == ndim(out)
-            for d in range(ndim(out) if same else 0):
-                own = shape(x, d) == shape(out, d) and stride(x, d) == stride(out, d) and abs(stride(x, d)) >= width
-                same = same and own
-            if width != 0 and not (same or apart(out, x, width)):
-                return 0
-        context = data(context)
-        f = nest_at(context)
-        f.scalars = data(scalars)
-        f[HEADER] += data(out)
-        f[HEADER + 1] += data(first)
-        f[HEADER + 2] += data(second)
-        if third != 0:
-            f[HEADER + 3] += data(third)
-        if walker != 0:
-            invoke(walker, (context, 0))
-        return context
-
-    return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
-
-
-def _meets(out, x) -> bool:
-    """Whether an input's extent meets out's, and it is not out element for element."""
-    same = (x.ctypes.data, x.shape, x.strides) == (out.ctypes.data, out.shape, out.strides)
-    return not same and np.may_share_memory(out, x)
-
-
 @dataclass(frozen=True, eq=False)
 class Nest:
     """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads.
 
-    They may be good for `short` rows as these are, where they know the steps of all operands, or store past the caches,
-    `streamed`. Of several outputs each is written in its place, however it lies.
+    They may be good for `short` rows as these are; `made` says what for else. Of several outputs each is written in its
+    place, however it lies.
     """
 
     plan: StridedPlan
     loop: int
     itemsizes: tuple[int, ...]
+    made: gates.Choice = gates.PLAIN
     parallel: int = gates.PARALLEL
     short: bool = False
-    streamed: bool = False
     outputs: int = 1
     contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
@@ -88,11 +48,7 @@ class Nest:
     @functools.cached_property
     def direct(self) -> bool:
         """Whether the loops are made for the very steps of the inputs."""
-        return self.short and bool(gates.steps(self.plan, self.itemsizes, True, streamed=self.streamed))
-
-    @functools.cached_property
-    def misaligned(self) -> bool:
-        return self.streamed and gates.misaligned(self.plan, self.itemsizes)
+        return self.short and bool(self.made.steps)
 
     @functools.cached_property
     def turned(self) -> tuple[int, ...]:
@@ -109,7 +65,7 @@ class Nest:
         shape, widths = self.plan.shape, self.itemsizes
         if self.direct:
             return ()
-        short = LINE // max(widths) + 1 if self.short and self.plan.kind != "strided" else gates.NARROW
+        short = LINE // max(widths) + 1 if self.short and self.plan.kind != "strided" else gates.SHORT
         if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
@@ -135,23 +91,19 @@ class Nest:
         if 16 * (operands + ndim + 1) > ROOM:
             raise ValueError(f"{operands} operands of {ndim} dimensions are more than loops have room for")
         split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
-        moved, (high, wide), tile, span, beside = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], -1
+        moved, (high, wide), tile, span, soon = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], 0
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
             count = sum(map(bool, moved))
             high, pitch = TILE, BUFFERS // TILE // count
-            if upright := self.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
+            if upright := self.made.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
                 broad = gates.BROAD // count
-                pitch = broad + (2 * LINE if self.misaligned else LINE)
+                pitch = broad + (2 * LINE if self.made.misaligned else LINE)
                 high = min(gates.TALL, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = broad // most, MISALIGNED if self.misaligned else BELOW
-            elif self.plan.size * most > gates.FAR:
-                high, span = LINE // most, gates.SPAN
-                rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
-                beside = next(rows, 0)
+                span, soon = broad // most, gates.SOON
         elif self.gathered:
             wide = min(gates.CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
             high, split = (wide - LINE) // most, min(split, ndim - 2)
@@ -160,29 +112,25 @@ class Nest:
         strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
         f = NEST.array()
         f.loop, f.operands, f.ndim, f.tasks, f.split = self.loop, operands, ndim, tasks, split
-        f.high, f.wide, f.span, f.beside = high, wide, span, beside
+        f.high, f.wide, f.span, f.soon = high, wide, span, soon
+        f.extra = LINE // self.itemsizes[0] * self.made.misaligned
         return *f, *self.plan.offsets, *movers, *sizes, *strides
 
-    def run(self, scalars: np.ndarray, out, inputs: tuple[np.ndarray, ...], apart: bool, first: bool = False) -> bool:
-        """Run over two or three inputs; False, and nothing is done, where an input may overlap out. `apart` says that
-        none does, other than element for element; `first` that this is a first call, for which nothing is compiled."""
+    def run(self, arrays: tuple[np.ndarray, ...], scalars: int = 0, first: bool = False) -> None:
+        """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
+        element; `first`: this is a first call, for which nothing is compiled."""
         if self.flat and (first or _patient()):
-            if not apart and any(_meets(out, x) for x in inputs):
-                return False
-            self._at_once((out, *inputs), scalars.ctypes.data)
-            return True
-        context, go = self.context(1 if self.small else threads.count()), self.walker
-        width, alone = 0 if apart else max(self.itemsizes), go if self.small else 0
-        third = id(inputs[2]) if len(inputs) > 2 else 0
-        at = binder()(id(context), id(scalars), id(out), id(inputs[0]), id(inputs[1]), third, width, alone)
-        if at and not self.small:
-            threads.launch(go, at, int(context[NEST["tasks"]]))
-        return at != 0
+            self._at_once(arrays, scalars)
+            return
+        context = self.context(1 if self.small else threads.count())
+        context[NEST["scalars"]] = scalars
+        context[HEADER : HEADER + len(arrays)] += [x.ctypes.data for x in arrays]
+        threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))
 
     @functools.cached_property
     def flat(self) -> bool:
         """Whether few calls of the inner loops do it, if not as fast: they take any steps."""
-        return math.prod(self.plan.shape[:-2]) <= FEW and not self.streamed
+        return math.prod(self.plan.shape[:-2]) <= FEW and not self.made.streamed
 
     def _at_once(self, arrays, scalars: int) -> None:
         """All of a plane by one call of the inner loops: for the first calls, which compile no walker."""
@@ -195,13 +143,3 @@ class Nest:
             # The inner loops look at two words behind the addresses: how lines of a tile begin and end.
             cell = np.array([*sum((i * step for i, step in zip(index, far)), starts), 0, 0])
             _LOOP(self.loop)(cell.ctypes.data, rows, columns, down.ctypes.data, across.ctypes.data, scalars)
-
-    def run_all(self, arrays: tuple[np.ndarray, ...]) -> None:
-        """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
-        element."""
-        if self.flat and _patient():
-            self._at_once(arrays, 0)
-            return
-        context, start = self.context(1 if self.small else threads.count()), HEADER
-        context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
-        threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.compile.lazy import cgutils
-from ...jit.ir.loop_metadata import WHOLE
-from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
-from .lines import past
+from ...jit.ir.loop_metadata import WHOLE, one
+from ...jit.ir.vector import I8, I32, I64, LINE, loop
+from .lines import AHEAD, past
 
-SHORT = 64  # columns below which a row is short: it may end in masked vectors, and the next rows are asked for
-# Rows that are asked for ahead, for their memory is not one stream: a + b of 4.7 M float32, six of each line of 16, one
-# thread 6.6 ms, 14.3 without (Zen 4, 2026-11).
-AHEAD = 8
-# Whether lines are stored past the caches by loops that are to do so: the sum of every other element of two arrays,
-# 5477 x 5477 float64, two threads 102 ms without, 48 (Zen 3, 2026-11).
-STREAMED = width_bits() < 512
+# Columns below which a row is short: loops for any steps take it, or it may end in masked vectors, and next rows are
+# asked for (a + b of 4.7 M float32, six of each line of 16, one thread 6.6 ms, 14.3 without; Zen 4, 2026-11).
+SHORT = 64
 SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 
 
@@ -33,7 +28,7 @@ class Near:
 
     def long(self, head):
         """From column `head` on, what is left at the end singly."""
-        done = self.blocks(head, STREAMED and self.emitter.spec.streamed)
+        done = self.blocks(head, self.emitter.spec.streamed)
         rest = self.builder.sub(self.emitter.columns, done)
         self.emitter.span(self.base, self.steps, done, rest, hints=SINGLE)
 
@@ -52,15 +47,17 @@ class Near:
         """Whole vectors, stored past the caches if they are `streamed` lines; the column that they end at."""
         builder, emitter, lanes = self.builder, self.emitter, self.lanes
         count = builder.sdiv(builder.sub(emitter.columns, head), I64(lanes))
-        hints = (WHOLE, ("llvm.loop.vectorize.width", I32(lanes))) if emitter.spec.light else (WHOLE,)
+        hints = one(lanes) if emitter.spec.light else (WHOLE,)
 
         def block(q, _):
             picked = [p for p, n in self.apart.items() if n not in (0, 1)]
             starts, steps = self.picked(builder.add(head, builder.mul(q, I64(lanes))), lanes, picked)
-            if streamed and lanes * emitter.widths[0] == LINE:
-                room = self.room(0, lanes)
+            if emitter.spec.plain:
+                emitter.plainly(starts, steps, I64(0), I64(lanes), lanes, hints)
+            elif streamed and lanes * emitter.widths[0] == LINE:
+                room = emitter.room(0, lanes)
                 emitter.span(starts, steps, I64(0), I64(lanes), room, hints)
-                past(emitter, self.vectors(0, lanes).load(room), starts[0])
+                past(emitter, emitter.vectors(0, lanes).load(room), starts[0])
             else:
                 emitter.span(starts, steps, I64(0), I64(lanes), hints=hints)
             return []
@@ -70,12 +67,11 @@ class Near:
 
     def end(self, column, left, lanes):
         """The `left` last elements, as a vector of them and of what zeros give."""
-        builder, emitter, out = self.builder, self.emitter, self.vectors(0, lanes)
+        emitter, out = self.emitter, self.emitter.vectors(0, lanes)
         starts, steps = self.picked(column, lanes, [p for p, n in self.apart.items() if n != 0], left)
-        target = self.room(0, lanes)
-        emitter.span(starts, steps, I64(0), I64(lanes), target, (WHOLE, ("llvm.loop.vectorize.width", I32(lanes))))
-        result = out.load(builder.bitcast(target, out.element.as_pointer()))
-        out.store(result, builder.bitcast(starts[0], out.element.as_pointer()), out.mask(left))
+        target = emitter.room(0, lanes)
+        emitter.span(starts, steps, I64(0), I64(lanes), target, one(lanes))
+        out.store(out.load(emitter.bits(0, target)), emitter.bits(0, starts[0]), out.mask(left))
 
     def picked(self, column, lanes, operands, left=None):
         """Starts and steps of all operands from a column on, these operands' elements side by side."""
@@ -84,7 +80,7 @@ class Near:
         for p in operands:
             if left is not None:
                 self.ask(starts[p], emitter.outer[p], lanes * abs(self.apart[p]) * emitter.widths[p])
-            room = self.room(p, lanes)
+            room = emitter.room(p, lanes)
             vector = self.pick(p, starts[p], lanes, left)
             self.builder.store(vector, self.builder.bitcast(room, vector.type.as_pointer()))
             starts[p], steps[p] = room, emitter.widths[p]
@@ -96,7 +92,7 @@ class Near:
         The last of these ends with the last element, so nothing beyond is read; if only `left` elements are there,
         nothing but them and what is between them.
         """
-        builder, n, vectors, mask = self.builder, self.apart[p], self.vectors(p, lanes), None
+        builder, n, vectors, mask = self.builder, self.apart[p], self.emitter.vectors(p, lanes), None
         size = (lanes - 1) * abs(n) + 1
         places = [i * n if n > 0 else size - 1 + i * n for i in range(lanes)]
         first = builder.gep(start, [I64(-places[0])])
@@ -119,13 +115,4 @@ class Near:
         ahead = self.builder.add(self.builder.ptrtoint(start, I64), self.builder.mul(step, I64(AHEAD)))
         for line in range(0, size, LINE):
             place = self.builder.inttoptr(self.builder.add(ahead, I64(line)), I8.as_pointer())
-            self.vectors(0, 1).prefetch(place)
-
-    def room(self, p, lanes):
-        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
-        room = cgutils.alloca_once(self.builder, self.vectors(p, lanes).type)
-        return self.builder.bitcast(room, self.emitter.element[p])
-
-    def vectors(self, p, lanes):
-        """Vectors of the bits of an operand's elements."""
-        return Lanes(self.builder, f"int{8 * self.emitter.widths[p]}", lanes)
+            self.emitter.vectors(0, 1).prefetch(place)

@@ -6,18 +6,13 @@ A line of such an input is as many rows of the output: all of them go together, 
 
 from __future__ import annotations
 
-from ...jit.compile.lazy import cgutils
-from ...jit.ir.loop_metadata import WHOLE
-from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
+from ...jit.ir.loop_metadata import one
+from ...jit.ir.turn import PIECE
+from ...jit.ir.vector import I8, I64, LINE, loop, width_bits
 
-# Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
-# multiple of FEW bytes apart, hence in few of its sets (999 x 999 float32: 1.5 times a + b, by way of a buffer 2.3).
-WIDE, FEW = 1024, 128 if width_bits() == 512 else 512
-# Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
-# bytes whose columns lie a multiple of FEW apart: those go by one line (384 x 384 of float64: 2.2 times, so 1.6).
-LINES = 1 if width_bits() == 512 else 4
-FAR = 1 << 22
-PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
+# Bytes that columns lie a multiple of apart where they meet in few sets of L1, which loses them before the next rows of
+# a line are done: these then go first (256 x 256 float64: 2.5 times as long otherwise).
+FEW = 128 if width_bits() == 512 else 512
 
 
 class Across:
@@ -35,10 +30,6 @@ class Across:
         """Whole squares of all `rows`; the row that they end at."""
         builder, apart, line = self.builder, self.emitter.inner[self.turned[0]], I64(LINE // self.width)
         self.upright = builder.icmp_signed("==", builder.and_(apart, I64(FEW - 1)), I64(0))
-        if LINES > 1:
-            near = builder.icmp_unsigned("<", builder.mul(apart, self.emitter.columns), I64(FAR))
-            self.upright = builder.and_(self.upright, near)
-            line = builder.select(self.upright, line, I64(LINES * LINE // self.width))
         whole = builder.and_(rows, I64(-self.high))
         first = builder.ptrtoint(self.start(I64(0))[self.turned[0]], I64)
         before = builder.udiv(builder.and_(first, I64(LINE - 1)), I64(self.width))
@@ -84,23 +75,15 @@ class Across:
             loop(builder, squares, [], lambda s, _: square(s, q))
             return []
 
-        def block(g, _):
-            first = builder.mul(g, wide)
-            count = self.least(builder.sub(vectors, first), wide)
-
-            def along(s, _):
-                loop(builder, count, [], lambda q, _: square(s, builder.add(first, q)))
-                return []
-
-            loop(builder, squares, [], along)
+        def along(s, _):
+            loop(builder, vectors, [], lambda q, _: square(s, q))
             return []
 
-        wide = I64(WIDE // (max(self.emitter.widths) * self.lanes))
         with builder.if_else(self.upright) as (down, across):
             with down:
                 loop(builder, vectors, [], upright)
             with across:
-                loop(builder, builder.udiv(builder.add(vectors, builder.sub(wide, I64(1))), wide), [], block)
+                loop(builder, squares, [], along)
         loop(builder, I64(2), [], side)
 
     def square(self, j, column, left=None):
@@ -110,9 +93,9 @@ class Across:
         if left is not None:
             places = [self.least(k, builder.sub(left, I64(1))) for k in places]
         for p in self.turned:
-            first, vectors = emitter.at(base, [None] * len(base), p, column), self.vectors(p)
+            first, vectors = emitter.at(base, [None] * len(base), p, column), emitter.vectors(p, self.lanes)
             pointers = [self.beyond(first, builder.mul(k, emitter.inner[p])) for k in places]
-            turned[p] = vectors.across([self.bits(p, pointer) for pointer in pointers])
+            turned[p] = vectors.across([emitter.bits(p, pointer) for pointer in pointers])
         for r in range(self.high):
             row = [self.beyond(x, builder.mul(I64(r), step)) for x, step in zip(base, emitter.outer)]
             self.row(row, column, {p: rows[r] for p, rows in turned.items()}, left)
@@ -130,27 +113,14 @@ class Across:
         for p, n in self.steps.items():
             value = turned.get(p)
             if left is not None and n == 1:
-                vectors = self.vectors(p)
-                value = vectors.load(self.bits(p, starts[p]), vectors.mask(left))
+                vectors = emitter.vectors(p, self.lanes)
+                value = vectors.load(emitter.bits(p, starts[p]), vectors.mask(left))
             if value is not None:
-                starts[p], steps[p] = self.room(p), emitter.widths[p]
+                starts[p], steps[p] = emitter.room(p, self.lanes), emitter.widths[p]
                 builder.store(value, builder.bitcast(starts[p], value.type.as_pointer()))
         if left is not None:
-            target = self.room(0)
-        hints = (WHOLE, ("llvm.loop.vectorize.width", I32(self.lanes)))
-        emitter.span(starts, steps, I64(0), I64(self.lanes), target, hints)
+            target = emitter.room(0, self.lanes)
+        emitter.span(starts, steps, I64(0), I64(self.lanes), target, one(self.lanes))
         if left is not None:
-            out = self.vectors(0)
-            out.store(out.load(self.bits(0, target)), self.bits(0, starts[0]), out.mask(left))
-
-    def bits(self, p, pointer):
-        return self.builder.bitcast(pointer, self.vectors(p).element.as_pointer())
-
-    def room(self, p):
-        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
-        room = cgutils.alloca_once(self.builder, self.vectors(p).type)
-        return self.builder.bitcast(room, self.emitter.element[p])
-
-    def vectors(self, p):
-        """Vectors of the bits of an operand's elements."""
-        return Lanes(self.builder, f"int{8 * self.emitter.widths[p]}", self.lanes)
+            out = emitter.vectors(0, self.lanes)
+            out.store(out.load(emitter.bits(0, target)), emitter.bits(0, starts[0]), out.mask(left))

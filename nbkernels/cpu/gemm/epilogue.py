@@ -45,7 +45,7 @@ class After:
 
     def __init__(self, function, out, inputs):
         dtypes = tuple(x.dtype for x in inputs)
-        self.loop = fused._loops(function, adopt(function, dtypes), dtypes, (out.dtype,), False, False)
+        self.loop = fused._loops(function, adopt(function, dtypes), dtypes, (out.dtype,))
         self.arrays = [out, *(np.broadcast_to(x, out.shape) for x in inputs)]
 
     def words(self, swapped: bool) -> tuple[int, array]:

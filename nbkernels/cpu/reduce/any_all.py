@@ -10,11 +10,11 @@ from llvmlite import ir
 
 from ...jit.ir.elements import width
 from ...jit.ir.vector import I1, I64, LINE, join, loop, replaced_if
+from ..elementwise.lines import LIGHT
 
 OF_ANY, OF_ALL = ("add", "logical_or", "bitwise_or"), ("multiply", "logical_and", "bitwise_and")
 FLOATS = "float16", "bfloat16", "float32", "float64"
-# Bytes of the vectors, and of as many as are looked at between two branches.
-VECTOR, RUN = LINE // 2, 4 * LINE
+RUN = 4 * LINE  # bytes that are looked at between two branches
 
 
 def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
@@ -25,8 +25,8 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
     def telling(first, lanes):
         """Whether the items from `first` on settle it: one that is zero, or one that is not."""
         vector, several = ir.VectorType(kind, lanes), []
-        for i in range(0, lanes, min(lanes, VECTOR * 8 // kind.width)):
-            vector = ir.VectorType(kind, min(lanes, VECTOR * 8 // kind.width))
+        for i in range(0, lanes, min(lanes, LIGHT * 8 // kind.width)):
+            vector = ir.VectorType(kind, min(lanes, LIGHT * 8 // kind.width))
             bits = builder.load(builder.bitcast(builder.gep(start, [builder.add(first, I64(i))]), vector.as_pointer()))
             bits.align = 1
             if dtype in FLOATS:  # -0.0 is zero
@@ -58,7 +58,7 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
         builder.position_at_end(after)
         return at, found
 
-    one = VECTOR * 8 // kind.width
+    one = LIGHT * 8 // kind.width
     at, found = runs(runs((I64(0), none), RUN * 8 // kind.width), one)
     left = builder.and_(builder.icmp_signed("<", at, count), builder.not_(found))
 

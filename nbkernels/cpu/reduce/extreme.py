@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from ...jit.ir.loop_metadata import at_a_time, node
 from ...jit.ir.vector import ELEMENT, SIZE, join, loop, replaced_if, width_bits
-from ..elementwise.loops import LIGHT
+from ..elementwise.lines import LIGHT
 
 OF_ANY, OF_NUMBERS = ("maximum", "minimum"), ("fmax", "fmin")  # NaN if there is one; only if there is nothing else
 INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80 << 16, "float64": 0x7FF0 << 48}

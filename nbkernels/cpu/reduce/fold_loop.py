@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
 from ...jit.ir.elements import cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.loop_metadata import WHOLE, node
+from ...jit.ir.loop_metadata import node, one
 from ...jit.ir.vector import I64, VOID, join, loop, replaced_if
 from .any_all import OF_ALL, truth
 from .any_all import OF_ANY as OF_SOME
@@ -279,8 +279,7 @@ class _Emitter:
             return []
 
         loop(builder, I64(count), [], body)
-        vector = (WHOLE, ("llvm.loop.vectorize.width", ir.IntType(32)(count)))
-        latch.terminator.set_metadata("llvm.loop", node(builder.module, *vector))
+        latch.terminator.set_metadata("llvm.loop", node(builder.module, *one(count)))
 
     def lane(self, i):
         return self.whole([self.builder.load(self.builder.gep(buffer, [i])) for buffer in self.buffers])

@@ -16,7 +16,7 @@ from ..runtime.arrays import GIL
 from . import first_folds, scan
 from .loops import walker
 from .plan import PARALLEL, workers
-from .reduce import Ready, Shares, fold, planned, working
+from .reduce import Ready, fold, planned, working
 
 _memory, FIRST = Memory(), first_folds.patience
 
@@ -73,8 +73,7 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
                 return None
             if initial is None:
                 initial = identity(op, work)
-            x = np.full(self.shape, neutral(op, work), work)
-            np.copyto(x, self, where=where, casting="unsafe")
+            x = _chosen(op, self, where, work)
         if initial is not None:
             initial = np.asarray(initial, work)
     except (TypeError, ValueError, OverflowError):  # what that is the general path says
@@ -92,6 +91,13 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
     if initial is not None:
         _begin(op, made, initial)
     return made if shape or out is not None else made[()]
+
+
+def _chosen(op, x, where, work):
+    """A copy of x in `work`; what is masked off adds nothing."""
+    chosen = np.full(x.shape, neutral(op, work), work)
+    np.copyto(chosen, x, where=where, casting="unsafe")
+    return chosen
 
 
 def _begin(op, out, initial):
@@ -133,7 +139,7 @@ def _unusual(shape, strides, dtype):
 @functools.lru_cache(maxsize=4096, typed=True)
 def _planned(
     op, dtype, shape, strides, axis, keepdims, wanted, tasks
-) -> tuple[tuple, np.dtype, tuple | None, Ready | Shares | None] | None:
+) -> tuple[tuple, np.dtype, tuple | None, Ready | None] | None:
     """Shape of a new result, its dtype, its strides, None in C order, and what makes it, None where that is of nothing;
     None where there is no result, or no fold in any order."""
     if type(keepdims) is not bool:  # by whose address a call is recalled
@@ -184,9 +190,8 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
 def _in_any_order(op, out, x, initial, where, work) -> None:
     """out = x folded to its shape, whatever comes first."""
     if where is not None:
-        chosen = np.full(x.shape, neutral(op, work), work)
-        np.copyto(chosen, x, where=where, casting="unsafe")
-        x, initial = chosen, identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
+        x = _chosen(op, x, where, work)
+        initial = identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
     wide = working(work)
     if initial is None:
         fold(op, out, x, wide)
@@ -248,7 +253,10 @@ def truths(x, work):
 def accumulate_fast(self, op, axis, out, dtype=None):
     """All steps in a new array, or one that takes them as they are; None where the general path has to do it or say
     what is wrong."""
-    steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
+    try:
+        steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
+    except TypeError:  # what cannot be hashed is no dtype
+        return None
     if steps is None:
         return None
     work, strides, ready = steps
@@ -257,19 +265,11 @@ def accumulate_fast(self, op, axis, out, dtype=None):
     elif strides or type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
         return None
     if ready is not None:
-        ready.run(out, out if ready.whole else out[scan.first(axis[0])], self, axis[0])
+        scan.run(ready, out, self)
     return out
 
 
-def _accumulate_as(self, op, axis, dtype, out):
-    """Accumulate in the given dtype; None where that is no dtype, or where the general path has to do it."""
-    try:
-        return accumulate_fast(self, op, axis, out, dtype)
-    except TypeError:  # what cannot be hashed is no dtype
-        return None
-
-
-accumulate_fast.with_keywords = _accumulate_as
+accumulate_fast.with_keywords = lambda self, op, axis, dtype, out: accumulate_fast(self, op, axis, out, dtype)
 
 
 @functools.lru_cache(maxsize=4096)

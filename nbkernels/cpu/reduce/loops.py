@@ -28,31 +28,38 @@ FEW = 8  # rows that are not transposed alone: fewer would go one by one
 # `first` and `give` are loops: one row of terms or FUSED of them to partial results, partial results to others, the
 # first terms, results to the output. `turn` is 0, or what transposes the terms of one result where the outermost of its
 # dimensions is the one that touches, `high` rows of the others at a time; each job then folds `length` terms of it.
+# Launches go by `launch`.
 FOLD = Record(
     "Fold",
     """
     fold neutral jobs tasks copy width chunk length | room rooms kept reduced terms item lanes levels |
-    out x take chain merge first give turn | high
+    out x take chain merge first give turn | high launch
     """,
 )
 fold_at, HEADER = FOLD.pointer(), FOLD.bytes
 # What a call of fused loops reads: addresses and steps, of partial results twice and of FUSED rows of terms.
 CHAIN = Record("Chain", "at[8] row_step[8] step[8]")
 chain_at, DESK = CHAIN.pointer(), CHAIN.bytes
-# Shares that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of both;
-# what launches threads.
-MERGING = Record("Merging", "merge give whole rows columns width wide launch")
+# Folds of parts that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of
+# both.
+MERGING = Record("Merging", "merge give whole rows columns width wide")
 merging_at = MERGING.pointer()
 assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
+
+
+@jit(forceinline=True)
+def _innermost(context):
+    """Where the innermost of the reduced dimensions stands, its size, its stride."""
+    f = fold_at(context)
+    inner = context + HEADER + 24 * f.kept + 16 * (f.reduced - 1)
+    return inner, word(inner), word(inner + 8)
 
 
 @jit
 def _place(context, x, first):
     """Address of term `first` of the result whose terms begin at x."""
-    f = fold_at(context)
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    for d in range(dimensions):
+    inner, _, _ = _innermost(context)
+    for d in range(fold_at(context).reduced):
         size = word(inner - 16 * d)
         x += first % size * word(inner - 16 * d + 8)
         first //= size
@@ -98,9 +105,7 @@ def _merged(loops, results, whole, rest, columns, width):
 def _gather(context, x, first, length, buffer):
     """Copy terms to a buffer, run by run."""
     f = fold_at(context)
-    item, dimensions = f.item, f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
+    item, (_, longest, pace) = f.item, _innermost(context)
     while length > 0:
         run, at = min(length, longest - first % longest), _place(context, x, first)
         call_binary(f.copy, buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
@@ -113,23 +118,16 @@ def _rows(context, x, columns, step, stack, job):
     f = fold_at(context)
     fold, terms, item, width = f.fold, f.terms, f.item, f.width
     buffer = stack + f.levels * f.chunk * width
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
+    dimensions, (_, longest, pace) = f.reduced, _innermost(context)
     if dimensions == 1 and pace == item:
         call_fold(fold, x, step, columns, terms, stack)
     elif f.turn != 0:
         _turned(context, x, stack, buffer, job * f.length)
-    elif terms <= GATHER:
+    elif terms <= GATHER and dimensions == 1:
         several = GATHER // terms
         for i in range(0, columns, several):
             n, first = min(several, columns - i), x + i * step
-            if dimensions == 1:
-                copy = f.copy
-                call_binary(copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
-            else:
-                for j in range(n):
-                    _gather(context, first + j * step, 0, terms, buffer + j * terms * item)
+            call_binary(f.copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
             call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
     else:
         pitch, group, top = columns * width, f.length, 0
@@ -153,9 +151,7 @@ def _turned(context, x, results, stage, first):
     stage, behind what is left over of those before, and folds of their blocks to `results`, which are merged."""
     f = fold_at(context)
     fold, terms, item, width = f.fold, f.terms, f.item, f.width
-    dims = context + HEADER + 24 * f.kept
-    inner = dims + 16 * (f.reduced - 1)
-    longest, pace, rows, high = word(inner), word(inner + 8), word(dims), f.high
+    (_, longest, pace), rows, high = _innermost(context), word(context + HEADER + 24 * f.kept), f.high
     row_terms, last, base = terms // rows, min(terms, first + f.length), stage + BLOCK * item
     lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
     row, count, held, left, at = first // row_terms, 0, 0, 0, base
@@ -166,7 +162,7 @@ def _turned(context, x, results, stage, first):
         h = end - row if end - row < h + FEW else h
         for part in range(0, row_terms, longest):
             source = _place(context, x, row * row_terms + part)
-            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, 0, 0, 0))
+            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, 0))
         before = row * row_terms
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h
@@ -187,11 +183,7 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
     width, lanes = f.width, f.lanes
     if length < DEALT or lanes == 1:
         lanes, partial = 1, target
-    pitch = columns * width
-    dimensions = f.reduced
-    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
-    k = 0
+    pitch, (_, longest, pace), k = columns * width, _innermost(context), 0
     while k < length:
         lane, run = k % lanes, min(length - k, longest - (first + k) % longest)
         at, to = _place(context, x, first + k), partial + lane * pitch
@@ -268,62 +260,55 @@ def walker() -> int:
 
 
 @jit
-def _go(words, nothing, walker, context, out, x, launch, tasks):
-    """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
+def _filled(words, nothing, context, out, x):
+    """The context of a fold of the array x into memory at `out`, made at an address with a room for each task."""
     source, f = pointer(data(words)), fold_at(context)
     for i in range(shape(words, 0)):
         f[i] = source[i]
     f.neutral = data(nothing)
     f.out += out
     f.x += data(x)
-    if tasks == 1:
+    return context
+
+
+@jit
+def _go(words, nothing, walker, context, out, x):
+    """A fold by all of its tasks."""
+    f = fold_at(_filled(words, nothing, context, out, x))
+    if f.tasks == 1:
         invoke(walker, (context, 0))
     else:
-        _all(launch, walker, context, tasks)
+        _all(f.launch, walker, context, f.tasks)
 
 
 @functools.cache
 def at_once():
     def run(words, nothing, walker, out, x):
         """One thread's fold, with a context and a room on the stack."""
-        out, x = address_of(out), address_of(x)
-        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x, 0, 1)
+        words, nothing, out, x = address_of(words), address_of(nothing), address_of(out), address_of(x)
+        invoke(walker, (_filled(words, nothing, scratch(SMALL), data(out), x), 0))
 
     return entry(run, "void(object, object, int64, object, object)", "reduce_at_once")
 
 
 @functools.cache
 def together():
-    def run(words, nothing, walker, context, out, x, launch, tasks):
-        """Fold x into out by `tasks` tasks; the array `context` holds the context and the workspace of each task."""
-        context, out = data(address_of(context)), data(address_of(out))
-        _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
+    def run(words, rest, merging, nothing, walker, context, results, out, x):
+        """Fold x into out by all tasks; the array `context` holds the context and the workspace of each task.
 
-    kind = "void(object, object, int64, object, object, object, int64, int64)"
-    return entry(run, kind, "reduce_together", nogil=True)
-
-
-@functools.cache
-def in_shares():
-    def run(words, rest, merging, nothing, walker, context, results, out, x, tasks):
-        """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
-        out, which is contiguous."""
-        words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
-        m, source = merging_at(data(address_of(merging))), address_of(x)
-        context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
-        _go(words, nothing, walker, context, results, source, m.launch, tasks)
+        Where `merging` has words parts are folded to rows of `results`, and a `rest`, if that has words; then what they
+        merge to is given to out, which is contiguous.
+        """
+        words, rest, merging = address_of(words), address_of(rest), address_of(merging)
+        nothing, context, out, x = address_of(nothing), data(address_of(context)), data(address_of(out)), address_of(x)
+        if shape(merging, 0) == 0:
+            _go(words, nothing, walker, context, out, x)
+            return
+        m, results = merging_at(data(merging)), data(address_of(results))
+        _go(words, nothing, walker, context, results, x)
         if shape(rest, 0) != 0:
-            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, source, m.launch, 1)
+            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, x)
         _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
         call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
 
-    kind = f"void({'object, ' * 4}int64, {'object, ' * 4}int64)"
-    return entry(run, kind, "reduce_in_shares", nogil=True)
-
-
-@functools.cache
-def merger():
-    def merge(loops, results, whole, rest, columns, width):
-        _merged(loops, data(results), whole, rest, columns, width)
-
-    return entry(merge, "void(int64, int64, int64, boolean, int64, int64)", "reduce_merge")
+    return entry(run, f"void({'object, ' * 4}int64{', object' * 4})", "reduce_together", nogil=True)

@@ -12,15 +12,13 @@ from .loops import DESK, FEW, GATHER
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
-# Bytes of 16 transposed rows, at most, and bytes of shorter ones that are transposed at a time: 3 x 300000 float32 by
-# 16 rows takes twice as long.
-STAGE, HALF = 1 << 22, 1 << 14
-# Terms from which on sums of all blocks are made first, for two more calls.
-BLOCKWISE = 1 << 14
-# Terms of one result that a thread folds at a time, at least.
+# Bytes of 16 transposed rows, at most: 3 x 300000 float32 by 16 rows takes twice as long.
+STAGE = 1 << 22
+# Terms of one result that a thread folds at a time, at least, and from which on sums of all blocks are made first, for
+# two more calls.
 SHARE = BLOCK << 6
 # Bytes of a row of partial results: the longer rows are, the better memory streams, and L2 holds 16 of 16 KB
-# (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2).
+# (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2); of short rows that are transposed at a time.
 WIDE = 16384
 
 
@@ -68,14 +66,14 @@ def turned(loops, item) -> int:
     row = loops.terms // loops.sizes[0] * item
     if 16 * row > STAGE or (loops.sizes[0] < FEW and loops.terms <= GATHER):
         return 0
-    return max(16, HALF // row // 16 * 16)
+    return max(16, WIDE // row // 16 * 16)
 
 
 def whole_blocks(loops, item) -> bool:
     """Whether there is one result, of many terms that are nearer across their rows than along them, and rows of whole
     blocks."""
     near = len(loops.sizes) > 1 and min(map(abs, loops.steps)) < min(abs(loops.steps[-1]), LINE)
-    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= BLOCKWISE
+    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= SHARE
 
 
 def workers(x) -> int:

@@ -36,7 +36,7 @@ from . import first_folds
 from . import row_blocks as abreast
 from .fold_loop import BLOCK, Fold
 from .fold_loop import address as fold_address
-from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
+from .loops import FOLD, FUSED, MERGING, SMALL, at_once, together, walker
 from .plan import SHARE, cut, shared, turned, whole_blocks, workers
 
 FIRST = first_folds.patience
@@ -47,62 +47,70 @@ EXACT = frozenset(op for op, row in BINARY.items() if row.fold == ANY_ORDER)
 
 class Ready(NamedTuple):
     """A fold but for its arrays: a context without their addresses, its size with a room for each task, and what does
-    all of a small one, or all in steps."""
+    all of a small one.
+
+    Where there is a `merging` (see loops.MERGING) parts of each result are folded apart, then merged as the pairs of
+    blocks are: a part is a power of two of SHAREs, or a block, so its result is one that a single thread would have on
+    its stack. What is over is folded with them, or by the words of a `rest`.
+    """
 
     words: np.ndarray
     size: int
     nothing: np.ndarray
     tasks: int
-    at_once: Callable | None
-    blocks: Callable | None = None
+    at_once: Callable | None = None
     walker: Callable = walker
+    merging: np.ndarray = NOWHERE
+    rest: np.ndarray = NOWHERE
 
     def run(self, out, x) -> None:
         if self.at_once is not None:
             self.at_once(out, x)
             return
-        if self.blocks is not None:
-            self.blocks(out, x)
-            return
-        context = np.empty(self.size, np.int64)
-        together()(self.words, self.nothing, self.walker(), context, out, x, launches(self.tasks), self.tasks)
+        results, made = NOWHERE, out
+        if self.merging.size:
+            f = MERGING.array(self.merging.tobytes())
+            results = np.empty(f.rows * f.columns * f.width, np.uint8)
+            made = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        if self.tasks > 1:
+            threads.open_up()
+        context, go = np.empty(self.size, np.int64), self.walker()
+        together()(self.words, self.rest, self.merging, self.nothing, go, context, results, made, x)
+        if made is not out:
+            np.copyto(out, made)
 
 
-def launches(tasks) -> int:
-    """What compiled code launches so many by."""
-    if tasks > 1:
-        threads.open_up()
-    return threads.WORDS
+def _exact(op, work) -> bool:
+    """Whether no order shows in the bits of a fold."""
+    return work.kind in "biu" or (op in EXACT and work.kind != "c")  # of two complex NaNs the first one comes out
 
 
 @functools.lru_cache(maxsize=4096)
 def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready:
     """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
-    exact = work.kind in "biu" or (op in EXACT and work.kind != "c")  # of two complex NaNs the first one comes out
+    exact = _exact(op, work)
     loops = reduce_plan(shapes, strides, dtype.itemsize, ordered=not exact)
-    if not exact and whole_blocks(loops, dtype.itemsize):
-        return _by_blocks(op, loops, dtype, work, tasks)
     kept = rows(loops.kept.shape, loops.kept.strides) or [1, 0, 0]
     reduced = rows(loops.sizes, (loops.steps,)) or [1, dtype.itemsize]
     f, dims = FOLD.array(), kept + reduced
-    f.kept, f.reduced, f.tasks = len(kept) // 3, len(reduced) // 2, tasks
+    f.kept, f.reduced, f.tasks, f.launch = len(kept) // 3, len(reduced) // 2, tasks, threads.WORDS
     f.item, f.width, f.high = dtype.itemsize, work.itemsize, turned(loops, dtype.itemsize)
     f.turn = turner(dtype.itemsize) if f.high else 0
     across = cut(f, dims, exact)
     f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
-        f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
-    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else _copies(work, work, out)
+        f.fold, f.copy = _rows_of(op, dtype, work, exact), copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
+    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else copies(work, work, out)
     if across and loops.terms > 1:
         f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
-    f.first, f.merge = _copies(dtype if across else work, work, work), _loop(op, work, work, work)
+    f.first, f.merge = copies(dtype if across else work, work, work), _loop(op, work, work, work)
     context, nothing = np.array((*f, *dims), np.int64), neutral(op, work)
     size = len(context) + (tasks * f.room + LINE) // 8
     small = tasks == 1 and 8 * size <= SMALL
     return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
 
 
-def _by_blocks(op, loops, dtype, work, tasks):
+def _by_blocks(op, loops, out, dtype, work, tasks) -> Ready:
     """One result of terms that are neighbours only across their rows, of whole blocks each: sums of all blocks, which
     are neighbours then, and of these the result."""
     *outer, last = zip(loops.sizes, loops.steps)
@@ -110,14 +118,7 @@ def _by_blocks(op, loops, dtype, work, tasks):
     shapes = (*sizes, 1), (*sizes, BLOCK)
     count, strides = loops.terms // BLOCK, (np.empty(shapes[0], work).strides, (*steps, last[1]))
     each = prepared(op, shapes, strides, work, dtype, work, tasks)
-
-    def blocks(out, x):
-        results = np.empty(count, work)
-        each.run(results, x)
-        merger()(_loop(op, work, work, work), id(results), count, False, 1, work.itemsize)
-        np.copyto(out, results[0], casting="unsafe")
-
-    return each._replace(at_once=None, blocks=blocks)
+    return each._replace(at_once=None, merging=_merging(op, count, count, 1, work, out))
 
 
 @functools.cache
@@ -128,7 +129,7 @@ def _loop(op, work, dtype, out, terms=1):
 
 
 @functools.cache
-def _copies(dtype, work, out):
+def copies(dtype, work, out):
     """The loops of a copy by way of the dtype `work`; of items without one, whatever their bits mean."""
     if dtype.kind == "V" and dtype.name not in HALVES:
         dtype = work = out = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[dtype.itemsize])
@@ -194,74 +195,48 @@ def fold(op: str, out, x, work: np.dtype) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
-    """Plan a fold: Shares for few results that threads share or row_blocks.py takes, else what `prepared` makes."""
-    results = math.prod(shapes[0])
+def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready:
+    """Plan a fold: by blocks, by row_blocks.py, or by shares where threads share few results, else as `prepared`."""
+    results, found = math.prod(shapes[0]), None
     loops = reduce_plan(shapes, strides, dtype.itemsize)
-    if abreast.takes(op, loops, dtype, work) and not whole_blocks(loops, dtype.itemsize):
-        return _by_rows(op, loops, out, dtype, tasks)
-    if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
-        shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
-        if shares is not None:
-            return shares
-    return prepared(op, shapes, strides, out, dtype, work, tasks)
+    if whole_blocks(loops, dtype.itemsize) and not _exact(op, work):
+        found = _by_blocks(op, loops, out, dtype, work, tasks)
+    elif abreast.takes(op, loops, dtype, work):
+        found = _by_rows(op, loops, out, dtype, tasks)
+    elif tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
+        found = _shares(op, *shapes, *strides, out, dtype, work, tasks)
+    return found or prepared(op, shapes, strides, out, dtype, work, tasks)
 
 
-class Shares(NamedTuple):
-    """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
-
-    A share is a power of two of SHAREs, or a block, so its result is one that a single thread would have on its stack.
-    What is over is folded with them, or by the words of a `rest`. `merging` is what loops.in_shares reads.
-    """
-
-    each: Ready
-    rest: np.ndarray
-    size: int
-    merging: np.ndarray
-    at_once: None = None
-
-    def run(self, out, x) -> None:
-        if not out.flags.c_contiguous:
-            made = np.empty(out.shape, out.dtype)
-            self.run(made, x)
-            np.copyto(out, made)
-            return
-        f = MERGING.array(self.merging.tobytes())
-        context, results = np.empty(self.size, np.int64), np.empty(f.rows * f.columns * f.width, np.uint8)
-        words, _, nothing, tasks, *_, go = self.each
-        f.launch = launches(tasks)
-        in_shares()(words, self.rest, np.array(f, np.int64), nothing, go(), context, results, out, x, tasks)
-
-
-def _by_rows(op, loops, out, dtype, tasks) -> Shares:
-    """One result of rows that touch: its blocks by row_blocks.py, which are merged like shares."""
-    copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
+def _by_rows(op, loops, out, dtype, tasks) -> Ready:
+    """One result of rows that touch: its blocks by row_blocks.py."""
+    copy, fold = copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
-    each = Ready(words, size, neutral(op, dtype), tasks, None, walker=abreast.walker)
-    return Shares(each, NOWHERE, size, _merging(op, loops.terms // BLOCK, count, 1, dtype, out))
+    merging = _merging(op, loops.terms // BLOCK, count, 1, dtype, out)
+    return Ready(words, size, neutral(op, dtype), tasks, walker=abreast.walker, merging=merging)
 
 
 def _merging(op, whole, rows, columns, work, out):
-    """What `in_shares` reads: rows of results in `work`, all but perhaps one of them whole shares."""
+    """What `together` reads: rows of results in `work`, all but perhaps one of them whole shares."""
     f = MERGING.array()
-    f.merge, f.give = _loop(op, work, work, work), _copies(work, work, out)
+    f.merge, f.give = _loop(op, work, work, work), copies(work, work, out)
     f.whole, f.rows, f.columns, f.width, f.wide = whole, rows, columns, work.itemsize, out.itemsize
     return np.array(f, np.int64)
 
 
-def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares | None:
+def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Ready | None:
     """How a fold is shared out; None where its terms are neither at one distance nor to be transposed."""
 
-    def made(whole, over, each, words=NOWHERE, size=0):
+    def made(whole, over, each, rest=NOWHERE, size=0):
         merging = _merging(op, whole, whole + over, math.prod(target), work, out)
-        return Shares(each, words, max(each.size, size), merging)
+        return each._replace(size=max(each.size, size), merging=merging, rest=rest)
 
     flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
     share, terms = shared(flat.terms, tasks), flat.terms
     whole, lead = terms // share, len(source) - len(target)
     if len(flat.sizes) != 1:
         alone = prepared(op, (target, source), (to, strides), work, dtype, work, 1)
-        if alone.blocks is not None or not alone.words[FOLD["turn"]]:
+        if not alone.words[FOLD["turn"]]:
             return None
         while share < TILE * flat.terms // flat.sizes[0]:  # a share turns whole rows, and those at its ends in vain
             share *= 2

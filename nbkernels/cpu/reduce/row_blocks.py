@@ -19,8 +19,10 @@ from ...jit.abi.address import invoke, pointer, word
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
+from ..elementwise.lines import AHEAD
+from ..runtime import threads
 from .fold_loop import BLOCK, LANES, call_fold
-from .loops import FOLD, HEADER, _gather, _place, fold_at
+from .loops import FOLD, HEADER, _gather, _innermost, _place, fold_at
 from .row_vectors import END, ender, real, taker
 
 # Bytes of a column that go together, so that L1 keeps their chains.
@@ -32,7 +34,6 @@ ENOUGH, LONG = 1 << 18, 1000
 # Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: float32 12 x 300 x 300 887,
 # 642, float64 30 x 300 x 500 4090, 5010.
 PARTED, SLIM = 300, 2 * LINE
-AHEAD = 8
 
 
 def takes(op, loops, dtype, work) -> bool:
@@ -75,7 +76,7 @@ def words(op, loops, dtype, copy, fold, tasks):
     f.fold, f.copy, f.take, f.chain = fold, copy, taker(op, kind), ender(op, kind, each)
     f.jobs, f.tasks, f.length, f.chunk, f.levels = groups * -(-row // share), tasks, share, tall, parts
     f.item, f.width, f.lanes, f.reduced, f.terms = item, pitch, each, len(loops.sizes), loops.terms
-    f.room, f.rooms, f.x = room, HEADER + 8 * len(dims), loops.kept.offsets[1]
+    f.room, f.rooms, f.x, f.launch = room, HEADER + 8 * len(dims), loops.kept.offsets[1], threads.WORDS
     context = np.array((*f, *dims), np.int64)
     return context, len(context) + (tasks * room + LINE) // 8, -(-loops.terms // BLOCK)
 
@@ -92,8 +93,7 @@ def _before(context, i):
 def _together(context, x, first, count, start, stop, room):
     """The blocks that begin in `count` rows from the `first` on, in columns from start to stop."""
     f = fold_at(context)
-    inner = context + HEADER + 16 * (f.reduced - 1)
-    item, pitch, longest, pace = f.item, f.width, word(inner), word(inner + 8)
+    item, pitch, (_, longest, pace) = f.item, f.width, _innermost(context)
     parts, last = f.levels, (f.levels - 1) * word(context + HEADER)
     rows, numbers = parts * word(context + HEADER), f.lanes
     row, whole = f.terms // rows, f.terms // BLOCK

@@ -11,7 +11,6 @@ one row after the other are scalar, with the result of the last in a register.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ...jit.compile.cache import entry
 from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
 from ..runtime.arrays import apart as disjoint
+from .reduce import copies
 from .scan_loop import Step, call_runs, call_visits, runs, visits
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
@@ -32,17 +32,17 @@ BESIDE = 32
 INDEX = np.dtype(np.int64)
 
 
-# A scan: loops of a step over neighbours or, where there are none, one of whole rows; what is added to the addresses of
-# out and x, their steps; how many steps, and loops beside them, which follow: a size, strides of out and x.
-SCAN = Record("Scan", "loops scan out x out_step x_step count kept")
+# A scan: loops of the first step and of others over neighbours or, where there are none, one of whole rows; what is
+# added to the addresses of out and x, their steps; how many steps, and loops beside them, which follow: a size, strides
+# of out and x.
+SCAN = Record("Scan", "begin loops scan out x out_step x_step count kept")
 scan_at, SCAN_BYTES = SCAN.pointer(), SCAN.bytes
 
 
 @functools.cache
 def _steps():
     def steps(words, out, x):
-        """Steps 1 to count - 1 at each place beside them; by `loops`, where there is no `scan`, which makes step 0 too.
-        The last of the loops beside them is inner."""
+        """All steps at each place beside them; the last of the loops beside them is inner."""
         words, places = data(address_of(words)), 1
         f, dims = scan_at(words), pointer(words + SCAN_BYTES)
         out, x = data(address_of(out)) + f.out, data(address_of(x)) + f.x
@@ -59,6 +59,7 @@ def _steps():
             if f.scan != 0:
                 call_runs(f.scan, at, to, f.out_step, source, pace, f.x_step, columns, f.count)
                 continue
+            call_binary(f.begin, at, source, source, 1, columns, 0, 0, 0, to, pace, pace)
             for _ in range(1, f.count):
                 source += f.x_step
                 call_binary(f.loops, at + f.out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
@@ -71,7 +72,7 @@ def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
     """out[k] = op(out[k - 1], x[k]) along an axis, in `work`; both have one shape."""
     if x.size:
         x = apart(out, x)
-        held(out, work, lambda held: _scan(op, held, held[first(axis)], x, axis, held.strides, work))
+        held(out, work, lambda held: _scan(op, held, x, axis, held.strides, work))
 
 
 def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
@@ -81,14 +82,9 @@ def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
     def run(held):
         strides = list(held.strides)
         strides.insert(axis, 0)
-        _scan(op, held, held, x, axis, tuple(strides), work)
+        _scan(op, held, x, axis, tuple(strides), work)
 
     held(out, work, run)
-
-
-def first(axis: int) -> tuple:
-    """The index of an array's first part along an axis."""
-    return *(slice(None),) * axis, 0
 
 
 def held(out, work, run):
@@ -101,22 +97,10 @@ def held(out, work, run):
         np.copyto(out, wide, casting="unsafe")
 
 
-class Steps(NamedTuple):
-    """A scan but for its arrays, as the words that compiled code reads; `whole` where it makes the first step too."""
-
-    words: np.ndarray
-    whole: bool
-
-    def run(self, out, begin, x, axis: int) -> None:
-        """`begin`: the part of out that the first step makes."""
-        if not self.whole:
-            np.copyto(begin, x[first(axis)], casting="unsafe")
-        _steps()(self.words, out, x)
-
-
 @functools.lru_cache(maxsize=4096)
-def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
-    """A scan along an axis of an input of this dtype, of these strides, to an output of `strides`, in `work`."""
+def prepared(op, shape, axis, strides, x_strides, dtype, work) -> np.ndarray:
+    """The words that compiled code reads of a scan along an axis of an input of this dtype, of these strides, to an
+    output of `strides`, in `work`."""
     rest = tuple(n for d, n in enumerate(shape) if d != axis)
     to, source = (tuple(s for d, s in enumerate(given) if d != axis) for given in (strides, x_strides))
     nest = plan((rest, rest), (to, source), (work.itemsize, dtype.itemsize))
@@ -125,18 +109,26 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
     names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
     step = Step(scalar.find(op, *names[:2]), work.name, dtype.name, tuple(d.name for d in names))
     f = SCAN.array()
-    f.loops, f.scan = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
+    if beside:
+        f.begin, f.loops = copies(dtype, work, work), _loop(op, work, dtype)
+    else:
+        f.scan = _runs(step)
     (f.out, f.x), f.out_step, f.x_step = nest.offsets, strides[axis], x_strides[axis]
     f.count, f.kept = shape[axis], len(dims) // 3
-    return Steps(np.array((*f, *dims), np.int64), not beside)
+    return np.array((*f, *dims), np.int64)
+
+
+def run(words: np.ndarray, out, x) -> None:
+    """All of a scan by the words of `prepared`."""
+    _steps()(words, out, x)
 
 
 _runs, _visits = functools.cache(runs), functools.cache(visits)
 
 
-def _scan(op, out, begin, x, axis, strides, work):
+def _scan(op, out, x, axis, strides, work):
     """Along an axis of x; out's strides may be 0 there."""
-    prepared(op, x.shape, axis, strides, x.strides, x.dtype, work).run(out, begin, x, axis)
+    run(prepared(op, x.shape, axis, strides, x.strides, x.dtype, work), out, x)
 
 
 def _loop(op, work, dtype):
@@ -148,33 +140,39 @@ def _address(x) -> int:
 
 
 @functools.cache
-def _vector():
-    def vector(visits, out, indices, x, width, itemsize):
-        """Visit elements of a vector; False, and nothing is done, where x does not fit, out cannot be written, its
-        elements share memory, or that is shared with another's, or an index is out of bounds."""
+def _each():
+    def each(kernel, out, indices, x, width, itemsize):
+        """Visit elements of a vector, or rows of a matrix by the vectorised loops; False, and nothing is done, where x
+        does not fit, out cannot be written, a vector's elements share memory, or that is shared with another's, or an
+        index is out of bounds."""
         out, indices, x = address_of(out), address_of(indices), address_of(x)
-        size, count = shape(out, 0), shape(indices, 0)
-        step = stride(x, 0) if ndim(x) == 1 else 0
-        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)):
+        size, count, last, matrix = shape(out, 0), shape(indices, 0), ndim(x) - 1, ndim(out) == 2
+        columns, inner = shape(out, 1) if matrix else 1, matrix and last >= 0
+        high, wide = shape(x, 0) if last + 1 == ndim(out) else 1, shape(x, last) if inner else 1
+        if last >= ndim(out) or (high != 1 and high != count) or (wide != 1 and wide != columns):
             return False
-        if count == 0 and flags(out) & WRITEABLE != 0:
-            return True
-        if stride(indices, 0) != 8:
+        if flags(out) & WRITEABLE == 0 or (count > 1 and stride(indices, 0) != 8):
             return False
-        if flags(out) & WRITEABLE == 0 or (size > 1 and abs(stride(out, 0)) < itemsize):
+        if not matrix and size > 1 and abs(stride(out, 0)) < itemsize:
             return False
         if not (disjoint(out, indices, width) and disjoint(out, x, width)):
             return False
-        places, low, high = pointer(data(indices)), 0, 0
+        places, low, high_place = pointer(data(indices)), 0, 0
         for i in range(count):
-            low, high = min(low, places[i]), max(high, places[i])
-        inside = -size <= low and high < size
-        if inside:
-            call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
-        return inside
+            low, high_place = min(low, places[i]), max(high_place, places[i])
+        if count > 0 and (low < -size or high_place >= size):
+            return False
+        step, pace = stride(x, 0) if high > 1 else 0, stride(x, last) if wide > 1 else 0
+        if not matrix:
+            call_visits(kernel, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+            return True
+        along = stride(out, 1)
+        for i in range(count):
+            at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
+            call_binary(kernel, at, at, data(x) + i * step, 1, columns, 0, 0, 0, along, along, pace)
+        return True
 
-    kind = "boolean(int64, object, object, object, int64, int64)"
-    return entry(vector, kind, "scan_vector", nogil=True)
+    return entry(each, "boolean(int64, object, object, object, int64, int64)", "scan_each", nogil=True)
 
 
 @functools.cache
@@ -184,33 +182,6 @@ def _visitor():
         call_visits(visits, out, 0, 1, places, x, x_step, count)
 
     return entry(visitor, f"void({', '.join(['int64'] * 6)})", "scan_visitor", nogil=True)
-
-
-@functools.cache
-def _rows():
-    def rows(loops, out, indices, x, width):
-        """Visit rows of a matrix by the vectorised loops; False, and nothing is done, as `vector` says."""
-        out, indices, x = address_of(out), address_of(indices), address_of(x)
-        size, columns, count, last = shape(out, 0), shape(out, 1), shape(indices, 0), ndim(x) - 1
-        high_x, wide_x = shape(x, 0) if last == 1 else 1, shape(x, last) if last >= 0 else 1
-        if last > 1 or (high_x != 1 and high_x != count) or (wide_x != 1 and wide_x != columns):
-            return False
-        if flags(out) & WRITEABLE == 0 or (count > 1 and stride(indices, 0) != 8):
-            return False
-        if not (disjoint(out, indices, width) and disjoint(out, x, width)):
-            return False
-        x_step, x_pace = stride(x, 0) if high_x > 1 else 0, stride(x, last) if wide_x > 1 else 0
-        places, low, high = pointer(data(indices)), 0, 0
-        for i in range(count):
-            low, high = min(low, places[i]), max(high, places[i])
-        inside = count == 0 or (-size <= low and high < size)
-        for i in range(count if inside else 0):
-            at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
-            x_row, pace = data(x) + i * x_step, stride(out, 1)
-            call_binary(loops, at, at, x_row, 1, columns, 0, 0, 0, pace, pace, x_pace)
-        return inside
-
-    return entry(rows, "boolean(int64, object, object, object, int64)", "scan_rows", nogil=True)
 
 
 def _castable(op, out, dtype):
@@ -263,11 +234,9 @@ def at_fast(op: str, out, indices, x) -> bool:
 
 
 def _visited(op, visit, out, indices, x) -> bool:
-    """Visit a vector's elements or a matrix's rows, as `vector` says."""
-    width = max(8, out.itemsize, x.itemsize)
-    if out.ndim == 2:
-        return _rows()(_loops(op, out.dtype, x.dtype), out, indices, x, width)
-    return _vector()(visit, out, indices, x, width, out.itemsize)
+    """Visit a vector's elements or a matrix's rows, as `each` says."""
+    kernel = visit if out.ndim == 1 else _loops(op, out.dtype, x.dtype)
+    return _each()(kernel, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
 
 
 @functools.lru_cache(1024)
@@ -288,7 +257,9 @@ def at(op: str, out, indices, x) -> None:
         return
     x, visit = _addend(op, out, x, indices)
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
-    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
+    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64:
+        plain = None
+    if not 1 <= out.ndim <= 2:
         plain = None
     shape = None if plain is None else plain.shape + out.shape[1:]
     if x.shape != shape or np.may_share_memory(out, x):

@@ -15,6 +15,11 @@ def at_a_time(lanes, vectors=1):
     return ("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(vectors))
 
 
+def one(lanes):
+    """Hints for a loop that is one vector long: LLVM turns a buffer that it fills into a register."""
+    return WHOLE, ("llvm.loop.vectorize.width", I32(lanes))
+
+
 def node(module: ir.Module, *properties: tuple):
     """Metadata for a loop's branch: a node that names itself first, which llvmlite has no word for."""
     found = module.add_metadata([f"loop {len(module.metadata)}"])

@@ -19,27 +19,25 @@ PIECE = 16  # bytes: a side of the smaller squares, of which a tile may be made 
 
 @functools.cache
 def turner(width: int) -> int:
-    """Address of void(source, step, target, pitch, rows, columns, next, beside, step): target[j, i] = source[j, i].
+    """Address of void(source, step, target, pitch, rows, columns, next): target[j, i] = source[j, i].
 
     Items of 1, 2, 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart;
-    rows of the target are `pitch` bytes apart. What will be read next is fetched into L2 meanwhile: such a tile at
-    `next` and one of rows the last `step` bytes apart at `beside`, where they are not 0.
+    rows of the target are `pitch` bytes apart. Such a tile at `next`, unless that is 0, is fetched into L2 meanwhile.
     """
 
     @intrinsic
-    def turn(typing, source, step, target, pitch, rows, columns, next, beside, beside_step):
+    def turn(typing, source, step, target, pitch, rows, columns, next):
         def emit(context, builder, signature, args):
             read, write = (args[0], I64(width), args[1]), (args[2], args[3], I64(width))
-            ahead = dict(next=(args[6], I64(width), args[1]), beside=(args[7], args[8], I64(width)))
-            _Tile(builder, width, *args[4:6], read, write, ahead).emit()
+            _Tile(builder, width, *args[4:6], read, write, next=(args[6], I64(width), args[1])).emit()
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 9), emit
+        return types.void(*[types.int64] * 7), emit
 
-    def run(source, step, target, pitch, rows, columns, next, beside, beside_step):
-        turn(source, step, target, pitch, rows, columns, next, beside, beside_step)
+    def run(source, step, target, pitch, rows, columns, next):
+        turn(source, step, target, pitch, rows, columns, next)
 
-    return compiled(run, f"void({', '.join(['int64'] * 9)})", f"turn_{width}")
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"turn_{width}")
 
 
 @intrinsic
@@ -83,12 +81,12 @@ def sides(width: int) -> tuple[int, ...]:
 
 
 class _Tile:
-    """rows x columns of items: from `read` to `write`, each its address and the bytes between rows and columns, as are
-    those of what is asked for on the way, `ahead`, where their address is not 0."""
+    """rows x columns of items: from `read` to `write`, each its address and the bytes between rows and columns, as is
+    `next`, what is asked for on the way where its address is not 0."""
 
-    def __init__(self, builder, width, rows, columns, read, write, ahead=()):
+    def __init__(self, builder, width, rows, columns, read, write, next=None):
         self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
-        self.ahead, self.places = dict(ahead), dict(read=read, write=write, **dict(ahead))
+        self.places = dict(read=read, write=write, next=next)
         self.lanes = Lanes(builder, MOVED[width], sides(width)[0])
 
     def at(self, side, j, i):
@@ -153,12 +151,11 @@ class _Tile:
     def square(self, j, i):
         builder, lanes, whole = self.builder, self.lanes, LINE // self.width
         end, first = I64(whole - 1), builder.icmp_signed("==", builder.and_(j, I64(whole - 1)), I64(0))  # of a line
-        for side, (base, *_) in self.ahead.items():
-            asked = builder.icmp_signed("!=", base, I64(0))
+        if self.places["next"]:
+            asked = builder.icmp_signed("!=", self.places["next"][0], I64(0))
             with builder.if_then(asked if lanes.count == whole else builder.and_(asked, first)):
-                for k in map(I64, range(lanes.count)):  # of a row that begins within a line the end is what is new
-                    line = (j, end, i, k) if side == "next" else (j, k, i, end)
-                    lanes.prefetch(self.at(side, builder.add(*line[:2]), builder.add(*line[2:])), level=2)
+                for k in map(I64, range(lanes.count)):  # of a column that begins within a line the end is what is new
+                    lanes.prefetch(self.at("next", builder.add(j, end), builder.add(i, k)), level=2)
         for row, place in zip(lanes.turned(self.sequence("read", j, i)), self.sequence("write", j, i)):
             lanes.store(row, place)
 
