@@ -199,6 +199,19 @@ def test_bits_do_not_depend_on_the_place(name, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sin", "tan", "pow"])
+def test_bits_do_not_depend_on_the_distance_of_elements(name, dtype, rng):
+    """Of functions that go by plainer ones where all of a run's arguments are plain: large ones and NaN among them."""
+    x = rng.uniform(0, 3, 700).astype(dtype)
+    x[rng.integers(0, 700, 20)] = np.array([3e7, np.nan, np.inf, 1e-41], dtype).repeat(5)
+    args = (x, x[::-1].copy())[: 1 + (name == "pow")]
+    wanted = getattr(nbkernels, name)(*args)
+    for step in (2, -3, 4, 7):
+        apart = [np.repeat(a, abs(step))[::step] for a in args]
+        assert getattr(nbkernels, name)(*apart)[:: int(np.sign(step))].tobytes() == wanted.tobytes(), step
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_activations(dtype, rng):
     x = np.concatenate([(rng.standard_normal(1000) * 4), SPECIAL]).astype(dtype)
     x = x[np.isfinite(x) & (np.abs(x) < 1e10)]
