@@ -25,10 +25,12 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import HALVES, SIGNLESS, known, neutral
+from ...jit.ir.short_rows import NEAR
 from ...jit.ir.turn import TILE, turner
 from ...jit.ir.vector import LINE
 from ...operations import ANY_ORDER, BINARY
 from ...strides import reduce_plan, rows
+from ..elementwise.gates import MANY
 from ..elementwise.loop import Loop
 from ..elementwise.loops import address
 from ..runtime import threads
@@ -99,7 +101,8 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     across = cut(f, dims, exact)
     f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
-        f.fold, f.copy = _rows_of(op, dtype, work, exact), copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
+        f.copy = _copies(dtype.itemsize, reduced[-1] if loops.terms * loops.kept.size >= MANY else dtype.itemsize)
+        f.fold = _rows_of(op, dtype, work, exact)
     f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else copies(work, work, out)
     if across and loops.terms > 1:
         f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
@@ -129,11 +132,16 @@ def _loop(op, work, dtype, out, terms=1):
 
 
 @functools.cache
-def copies(dtype, work, out):
-    """The loops of a copy by way of the dtype `work`; of items without one, whatever their bits mean."""
-    if dtype.kind == "V" and dtype.name not in HALVES:
-        dtype = work = out = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[dtype.itemsize])
-    return address(Loop(scalar.common.first, (dtype.name,) * 2, (work.name,) * 3, out.name))
+def copies(dtype, work, out, **how):
+    """The loops of a copy by way of the dtype `work`."""
+    return address(Loop(scalar.common.first, (dtype.name,) * 2, (work.name,) * 3, out.name, **how))
+
+
+def _copies(size, apart):
+    """The loops of a copy of items of so many bytes, whatever they mean; of what lies so far apart by vectors."""
+    kind, (near, rest) = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[size]), divmod(apart, size)
+    how = {"steps": (near, near), "light": True} if near != 1 and abs(near) <= NEAR and size < 16 and not rest else {}
+    return copies(kind, kind, kind, **how)
 
 
 @functools.cache
@@ -210,7 +218,7 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
 
 def _by_rows(op, loops, out, dtype, tasks) -> Ready:
     """One result of rows that touch: its blocks by row_blocks.py."""
-    copy, fold = copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
+    copy, fold = _copies(dtype.itemsize, dtype.itemsize), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
     merging = _merging(op, loops.terms // BLOCK, count, 1, dtype, out)
     return Ready(words, size, neutral(op, dtype), tasks, walker=abreast.walker, merging=merging)
