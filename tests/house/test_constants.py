@@ -144,7 +144,6 @@ def test_there_are_not_more():
 
 
 def test_there_are_not_more_lines():
-    """Of cpu and jit together; 15,000 are wanted. Raised once, from 21,195: 135 lines read matrices of complex and of
-    whole numbers beside a vector in place, .08 to .5 of the time, and 9 take stacks and vectors of `linear` at once."""
+    """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_152
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_126
