@@ -25,7 +25,7 @@ from .symbols import address as symbol
 PARTS = {
     "walker": lambda op, dtype, work, out: loops.walker(),
     "fold": lambda op, dtype, work, out: reduce._rows_of(op, dtype, work, _exact(op, work)),
-    "copy": lambda op, dtype, work, out: reduce.copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3),
+    "copy": lambda op, dtype, work, out: reduce.copies_of_items(dtype.itemsize, dtype.itemsize),
     "take": lambda op, dtype, work, out: reduce._loop(op, work, dtype, work),
     "chain": lambda op, dtype, work, out: reduce._loop(op, work, dtype, work, loops.FUSED),
     "merge": lambda op, dtype, work, out: reduce._loop(op, work, work, work),

@@ -101,7 +101,8 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     across = cut(f, dims, exact)
     f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
-        f.copy = _copies(dtype.itemsize, reduced[-1] if loops.terms * loops.kept.size >= MANY else dtype.itemsize)
+        many = loops.terms * loops.kept.size >= MANY
+        f.copy = copies_of_items(f.item, reduced[-1] if many else f.item)
         f.fold = _rows_of(op, dtype, work, exact)
     f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else copies(work, work, out)
     if across and loops.terms > 1:
@@ -137,7 +138,7 @@ def copies(dtype, work, out, **how):
     return address(Loop(scalar.common.first, (dtype.name,) * 2, (work.name,) * 3, out.name, **how))
 
 
-def _copies(size, apart):
+def copies_of_items(size, apart):
     """The loops of a copy of items of so many bytes, whatever they mean; of what lies so far apart by vectors."""
     kind, (near, rest) = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[size]), divmod(apart, size)
     how = {"steps": (near, near), "light": True} if near != 1 and abs(near) <= NEAR and size < 16 and not rest else {}
@@ -218,7 +219,7 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
 
 def _by_rows(op, loops, out, dtype, tasks) -> Ready:
     """One result of rows that touch: its blocks by row_blocks.py."""
-    copy, fold = _copies(dtype.itemsize, dtype.itemsize), _rows_of(op, dtype, dtype, False)
+    copy, fold = copies_of_items(dtype.itemsize, dtype.itemsize), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
     merging = _merging(op, loops.terms // BLOCK, count, 1, dtype, out)
     return Ready(words, size, neutral(op, dtype), tasks, walker=abreast.walker, merging=merging)
