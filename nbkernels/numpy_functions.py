@@ -300,7 +300,7 @@ def where(condition, *both):
 
 
 def holds(x, bound):
-    """Whether an array has the dtype and the shape of the smaller or larger ones of its elements and a bound."""
+    """Whether minimum(x, bound) has the dtype and the shape of the array x."""
     if type(x) is not np.ndarray or x.ndim == 0:
         return False
     if type(bound) in (int, float):

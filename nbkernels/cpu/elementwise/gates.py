@@ -51,7 +51,7 @@ CHUNK = _caches.l1 // 4
 
 
 class Choice(NamedTuple):
-    """What the inner loops of a plan are made for: words of Loop."""
+    """Fields of Loop that a plan decides: known steps of its inputs, streaming stores, rows that begin within lines."""
 
     steps: tuple[int | None, ...] = ()
     streamed: bool = False

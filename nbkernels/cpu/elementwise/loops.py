@@ -194,7 +194,7 @@ class _Emitter:
         if (self.vectorised or self.spec.plain) and lanes > 1:
             if self.spec.output == "bool" and lanes < LIGHT and width_bits() == 256:
                 # Masks are as wide as what is compared, and narrowed together: less of 10,000 float64 and a number
-                # 2.8 us, so 2.4, of float32 2.7, 2.4 (Zen 3, 2026-11).
+                # 2.8 us, so 2.4, of float32 2.7, 2.4 (AVX2, 2026-11).
                 head, at_once = self.runs(base, steps, head, LIGHT, at_a_time(LIGHT)), 1
             hints = at_a_time(lanes, at_once)
             if self.masks or self.spec.plain:

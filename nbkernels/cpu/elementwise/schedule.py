@@ -27,8 +27,8 @@ _patient = Patience("walk")
 class Nest:
     """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads.
 
-    They may be good for `short` rows as these are; `made` says what for else. Of several outputs each is written in its
-    place, however it lies.
+    `short`: the loops take short rows in place. `made`: the fields of Loop that they were compiled with. Each of
+    several outputs is written in its place, by any strides.
     """
 
     plan: StridedPlan
@@ -96,13 +96,13 @@ class Nest:
         if any(moved):
             count = sum(map(bool, moved))
             high, pitch = TILE, BUFFERS // TILE // count
-            if upright := self.made.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
+            if tall := self.made.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
                 broad = gates.BROAD // count
                 pitch = broad + (2 * LINE if self.made.misaligned else LINE)
                 high = min(gates.TALL, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
-            if upright:
+            if tall:
                 span, soon = broad // most, gates.SOON
         elif self.gathered:
             wide = min(gates.CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into

@@ -13,7 +13,7 @@ from ...jit.ir.vector import I8, I32, I64, LINE, loop
 from .lines import AHEAD, past
 
 # Columns below which a row is short: loops for any steps take it, or it may end in masked vectors, and next rows are
-# asked for (a + b of 4.7 M float32, six of each line of 16, one thread 6.6 ms, 14.3 without; Zen 4, 2026-11).
+# asked for (a + b of 4.7 M float32, six of each line of 16, one thread 6.6 ms, 14.3 without; AVX-512, 2026-11).
 SHORT = 64
 SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 

@@ -7,8 +7,6 @@ from llvmlite import ir
 from ...jit.compile.lazy import intrinsic, types
 from ...jit.ir.vector import ELEMENT, I64, Lanes, loop, once
 
-TOGETHER = 4  # vectors of a row in a turn of the loop
-
 
 def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
     """void(m, n, a, rsa, b, c, rsc, alpha): C[i, j] = alpha * fma(a[i*rsa], b[j], 0), n at least a vector; or, given
@@ -44,7 +42,7 @@ def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
             return body
 
         end = piece(last)  # ends with the row, over some that others write, too: X may be C, hence first
-        for vectors in (TOGETHER, 1):
+        for vectors in (tile.nv, 1):
             left = builder.udiv(builder.sub(n, done), I64(vectors * lanes.count))
             (done,) = loop(builder, left, [done], turn(vectors))
         with builder.if_then(builder.icmp_signed("<", done, n)):

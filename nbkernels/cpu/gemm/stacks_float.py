@@ -45,6 +45,9 @@ CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
 SHARES = 32
 FEW_STEPS = 4  # of a product that writes more than it reads
+# Register tiles across from which a product is written along its rows (stacks of 2 MB, one thread, us: 150x150x8 of
+# float64 144, so 106; but 300x9x40x20 of float32, which has two, 54, so 64; AVX-512).
+BROAD = 3
 CHAINS, COPY = 4 << 10, 8 * SEGMENT  # bytes of stack for the chains of a row or column, and for a strided vector
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
@@ -146,9 +149,8 @@ def lacking_by_rows(tile, words, m, n):
 
 @plain
 def _broad(tile, f):
-    """Whether products have so many columns that each is written by rows on its own (stacks of 2 MB, one thread, us:
-    150x150x8 of float64 144, so 106; but 300x9x40x20 of float32 54, so 64)."""
-    return f.n >= 3 * tile.nr
+    """Whether each product is written along its rows, across all columns."""
+    return f.n >= BROAD * tile.nr
 
 
 @jit(forceinline=True)
@@ -168,9 +170,9 @@ def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
 
 
 @plain
-def _asks(tile, f):
-    """Whether a product asks for the next one's lines; those of few steps mostly write, and lose by it (117x174x151x2
-    of float32 2130 us, so 1380)."""
+def _prefetches(tile, f):
+    """Whether a product prefetches the next one's lines; one of few steps mostly writes, and loses by it (117x174x151x2
+    of float32: 2130 us, without 1380; AVX-512)."""
     return f.m >= tall(tile, f.n) and f.n > tile.lanes and f.k > FEW_STEPS and bytes_of(tile, f) > FAR
 
 
@@ -178,9 +180,9 @@ def _asks(tile, f):
 def lacking(tile, words, f):
     """The place of what `_tiny` needs of tiny.py's table and is not there; or -1."""
     m, n = f.m, f.n
-    if _broad(tile, f) or _asks(tile, f):
+    if _broad(tile, f) or _prefetches(tile, f):
         at = lacking_by_rows(tile, words, m, n)
-        for place in range(AHEADS, AHEADS + 2 if _asks(tile, f) else AHEADS):
+        for place in range(AHEADS, AHEADS + 2 if _prefetches(tile, f) else AHEADS):
             at = place if words[place] == 0 else at
         return at
     at = -1
@@ -217,7 +219,7 @@ def _tiny(tile, f, task, first, last):
     """By `tiny`."""
     m, n, size, panel, (alpha, beta) = f.m, f.n, tile.itemsize, scratch(PANEL), _factors(tile, f)
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
-    ahead = _asks(tile, f)
+    ahead = _prefetches(tile, f)
     run = _at_once(tile, f, last - first, ahead or (m > tall(tile, n) and bytes_of(tile, f) > FAR))
     for t in range(first, last, run):
         count = min(run, last - t)

@@ -48,7 +48,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
     count = 1 if chains == MANY else min(ROWS, vector_registers() // 2 // parts)  # rows at once
     total = count * parts
     held = min(total, HELD) if planes == 1 else total
-    places = [None] * held  # by vector of chains: where it waits
+    places = [None] * held  # of each vector of chains: None, or where it waits in memory
     if held < total:
         room = opaque(builder, builder.ptrtoint(builder.alloca(ops.numbers.type, total - held), I64))
         room = builder.inttoptr(room, ops.numbers.element.as_pointer())
@@ -68,14 +68,14 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
         return ops.across(operand, [builder.bitcast(base, ops.words.element.as_pointer())], load)
 
     def group(index, _):
-        """`count` rows, of which those from the last on are the last."""
+        """Sum `count` rows; those past the end repeat the first, and are not stored."""
         done = builder.mul(index, I64(count))
         there = builder.sub(rows, done)
         inside = [builder.select(builder.icmp_signed("<", I64(r), there), I64(r), I64(0)) for r in range(count)]
         starts = [builder.gep(a, [builder.mul(builder.add(done, r), rsa)]) for r in inside]
 
         def block(index, carried, left=None):
-            """The chains, one row's after another, one step further."""
+            """Return the accumulators, row by row, after `chains` more steps."""
             base, carried = builder.mul(index, I64(chains)), list(carried)
             for part in range(parts):
                 first = builder.add(base, I64(part * width))
@@ -111,7 +111,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
 
 
 def _halves(ops, vectors: list) -> list:
-    """The sum of a row's vectors of chains, each taken in by the one that is half of them before."""
+    """Add a row's vectors of accumulators by halves: vector i takes in vector i + half."""
     while len(vectors) > 1:
         half = len(vectors) // 2
         vectors = [ops.add(low, high) for low, high in zip(vectors[:half], vectors[half:])]

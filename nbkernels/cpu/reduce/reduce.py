@@ -34,8 +34,7 @@ from ..elementwise.gates import MANY
 from ..elementwise.loop import Loop
 from ..elementwise.loops import address
 from ..runtime import threads
-from . import first_folds
-from . import row_blocks as abreast
+from . import first_folds, row_blocks
 from .fold_loop import BLOCK, Fold
 from .fold_loop import address as fold_address
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, together, walker
@@ -210,7 +209,7 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
     loops = reduce_plan(shapes, strides, dtype.itemsize)
     if whole_blocks(loops, dtype.itemsize) and not _exact(op, work):
         found = _by_blocks(op, loops, out, dtype, work, tasks)
-    elif abreast.takes(op, loops, dtype, work):
+    elif row_blocks.takes(op, loops, dtype, work):
         found = _by_rows(op, loops, out, dtype, tasks)
     elif tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
         found = _shares(op, *shapes, *strides, out, dtype, work, tasks)
@@ -220,13 +219,13 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
 def _by_rows(op, loops, out, dtype, tasks) -> Ready:
     """One result of rows that touch: its blocks by row_blocks.py."""
     copy, fold = copies_of_items(dtype.itemsize, dtype.itemsize), _rows_of(op, dtype, dtype, False)
-    words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
+    words, size, count = row_blocks.words(op, loops, dtype, copy, fold, tasks)
     merging = _merging(op, loops.terms // BLOCK, count, 1, dtype, out)
-    return Ready(words, size, neutral(op, dtype), tasks, walker=abreast.walker, merging=merging)
+    return Ready(words, size, neutral(op, dtype), tasks, walker=row_blocks.walker, merging=merging)
 
 
 def _merging(op, whole, rows, columns, work, out):
-    """What `together` reads: rows of results in `work`, all but perhaps one of them whole shares."""
+    """Return the MERGING record of `rows` partial results in `work`, the first `whole` of them of whole shares."""
     f = MERGING.array()
     f.merge, f.give = _loop(op, work, work, work), copies(work, work, out)
     f.whole, f.rows, f.columns, f.width, f.wide = whole, rows, columns, work.itemsize, out.itemsize

@@ -50,7 +50,7 @@ def of_arguments(name: str, arguments, call):
 def outlined(emitter, emit, base, steps, start, count, *rest, **keywords):
     """Call a function of what `emit(emitter, ...)` emits, whose loop has all registers for constants: LLVM hoists those
     of a function's loops out of all of them, and loads what is too many for every vector (log2 of 100,000 float32 44
-    us, so 38: Zen 4, 2026-11)."""
+    us, so 38: AVX-512, 2026-11)."""
     builder, parts = emitter.builder, ((start, count), base, emitter.inner, emitter.constants, emitter.faulty)
     args = [*builder.function.args[:2], *[value for part in parts for value in part]]
     kind, name = ir.FunctionType(I32, [a.type for a in args]), builder.module.get_unique_name("loop")
