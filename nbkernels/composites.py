@@ -31,11 +31,12 @@ def _fast():
 
 
 def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode, tiles):
-    """Arrays of the CPU come as NumPy's; elsewhere, but on CUDA (cuda/gemm.py), the product goes through the function
-    whole."""
+    """Arrays of the CPU come as NumPy's; elsewhere, but on CUDA (cuda/epilogue.py), the product goes through the
+    function whole."""
     ending = ENDINGS[activation, approximate]
     if isinstance(out, np.ndarray):
-        ending.run(out, None, self, mat1, mat2, (), beta=beta, alpha=alpha, mode=mode, tiles=tiles)
+        function, how = ending.apply.version().function, dict(beta=beta, alpha=alpha, mode=mode, tiles=tiles)
+        ops.ENDED.on("CPU", activation).load()(function, out, None, out.dtype, self, mat1, mat2, (), how)
     else:
         ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, out_dtype=out_dtype, mode=mode, tiles=tiles)
         ending.apply(out, out=out)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from . import meta, ops
-from .dispatch import MetaArray, views
+from .dispatch import MetaArray, layout, views
 from .dispatch.errors import unexpected, unsuitable
+from .dispatch.operands import Operand
+from .dispatch.run import ordered
 from .elementary.activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .elementary.transcendental import erf, exp, tanh
-from .fusion import NUMBERS, Elementwise
+from .fusion import NUMBERS, REPLAY, Elementwise
+from .ops import ENDED
 from .pickled import reduced
 
 KEYWORDS = "beta", "alpha", "out", "before", "out_dtype", "mode", "conj", "tiles"
-FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 JITTED = "nbkernels.jitted.objects"
 WHOLE = 320**3  # multiply-adds of a product up to which no function is put into the packed loops: it is short
 
@@ -121,6 +123,7 @@ class Epilogue:
     def __init__(self, function, dtype=None):
         self.apply = Elementwise(function, dtype, called="epilogue")
         self.__name__, self.__doc__, self.py_func = self.apply.__name__, self.apply.__doc__, self.apply.py_func
+        self.kernels = ENDED.table.rows
 
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
@@ -140,30 +143,58 @@ class Epilogue:
         if before is tiles is None and short(input, mat1, mat2, operands):
             value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj)
             return self.apply(value, *operands, out=out)
-        matrices = (self.apply.operand(*x) for x in (("input", input), ("mat1", mat1), ("mat2", mat2)))
-        product = meta.addmm(*(x.spec for x in matrices), beta, alpha, out_dtype, mode, conj)
-        dtype = self.check(product, operands, out, before)
-        keywords = dict(beta=beta, alpha=alpha, mode=mode, conj=conj, tiles=tiles)
-        given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]
-        if all(type(x) is np.ndarray for x in given):
-            out = np.empty(product.shape, dtype) if out is None else out
-            if before is None and out.dtype != product.dtype:
-                before = np.empty(product.shape, product.dtype)
-            if out.size:
-                self.run(out, before, input, mat1, mat2, operands, **keywords)
-            return out
-        value = ops.addmm(input, mat1, mat2, out=before, out_dtype=out_dtype, **keywords)
-        return self.apply(value, *operands, out=out)
+        apply, args = self.apply, (input, mat1, mat2, *operands)
+        if self.kernels is not ENDED.table.rows:
+            self.kernels = ENDED.table.rows
+            apply.forget()
+        plain = before is out_dtype is mode is conj is tiles is None
+        types, known = tuple(map(type, (*args, beta, alpha))), apply.version().repeats
+        if plain and (repeat := known.get(types)) and (result := repeat(*args, beta, alpha, out)) is not None:
+            return result
+        names = "input", "mat1", "mat2", *(p.name for p in apply.parameters[1:])
+        matrices = {name: apply.operand(name, x) for name, x in zip(names[:3], args)}
+        product = meta.addmm(*(x.spec for x in matrices.values()), beta, alpha, out_dtype, mode, conj)
+        dtype, how = self.check(product, operands, out, before), dict(beta=beta, alpha=alpha, mode=mode, conj=conj)
+        own = {name: apply.operand(name, x) for name, x in zip(names[3:], operands) if type(x) not in NUMBERS}
+        arrays, given = matrices | own, (("out", out), ("before", before))
+        outs = {name: apply.operand(name, x) for name, x in given if x is not None}
+        written, kernel = [*outs.values()], None
+        if not any(x.adapter.intercept for x in (*arrays.values(), *written)):
+            lead = apply.lead([*arrays.values()], written)
+            kernel = ENDED.table.row(lead.device.key).row
+        if kernel is None:
+            value = ops.addmm(input, mat1, mat2, out=before, out_dtype=out_dtype, tiles=tiles, **how)
+            return apply(value, *operands, out=out)
+        if out is None:
+            strides = layout.c_strides(product.shape, dtype.itemsize)
+            made = lead.adapter.empty(lead.value, product.shape, dtype, strides)
+            outs["out"] = Operand("out", made, lead.adapter, lead.device, None)
+        if 0 not in product.shape:
+            values = [(arrays.get(name), x) for name, x in zip(names, args)]
+            self.run(kernel, lead, outs, product.dtype, values, how | dict(tiles=tiles))
+        if plain and lead.device.key == "CUDA" and types not in known and kernel.kernel_name.startswith("nbkernels."):
+            known[types] = repeat = import_module(REPLAY).of_function(
+                self, types, lead.adapter.name, lambda x, out: self(*x[:-2], beta=x[-2], alpha=x[-1], out=out)
+            )
+            if repeat:
+                repeat(*args, beta, alpha, out)  # remembers the kind of this call
+        for x in written:
+            x.adapter.written(x.value)
+        return lead.adapter.wrap(made, lead.value) if out is None else out
 
-    def run(self, out, before, input, mat1, mat2, operands, **keywords):
-        """The fused form, of NumPy's arrays that were checked."""
-        dtypes = (out if before is None else before).dtype, *(x.dtype for x in operands if type(x) not in NUMBERS)
-        operands = [np.asarray(x, np.result_type(*dtypes, x)) if type(x) in NUMBERS else x for x in operands]
-        function = self.apply.version().function
-        try:
-            import_module(FUSED).run(function, out, before, input, mat1, mat2, operands, **keywords)
-        except ValueError as error:
-            raise unsuitable(self.__name__, error, keywords) from None
+    def run(self, kernel, lead, outs, dtype, values, how):
+        """The fused form, all checks done; values are (operand or None, value) of each argument."""
+        out, before = outs["out"], outs.get("before")
+        dtypes = dtype, *(np.dtype(x.spec.dtype) for x, _ in values[3:] if x)
+        with lead.adapter.guard(lead.device):
+            dtypes = [None if x else np.result_type(*dtypes, value) for x, value in values]
+            taken = [self.apply.view(lead, out, *each, dtype) for each, dtype in zip(values, dtypes)]
+            written = [x and x.adapter.view(x.value) for x in (out, before)]
+            with ordered(written[0], (*taken, written[1])):
+                try:
+                    kernel.load()(self.apply.version().function, *written, dtype, *taken[:3], taken[3:], how)
+                except ValueError as error:
+                    raise unsuitable(self.__name__, error, how) from None
 
     def check(self, product, operands, out, before):
         """The result's dtype, or the error that there is, before `before` or out is written."""

@@ -219,7 +219,9 @@ class Elementwise:
                 with ordered(written[0], (*taken, mask)):
                     run.load()(now.function, written, taken, mask, out is None)
             if lead.device.key == "CUDA" and types not in now.repeats and run.kernel_name.startswith("nbkernels."):
-                now.repeats[types] = repeat = import_module(REPLAY).of_function(self, types, lead.adapter.name)
+                now.repeats[types] = repeat = import_module(REPLAY).of_function(
+                    self, types, lead.adapter.name, lambda given, out: self(*given, out=out)
+                )
                 if repeat:
                     repeat(*args, out)  # remembers the kind of this call
             again = layout and run.fast and shape and len(outs) == 1 and not adopted.raises

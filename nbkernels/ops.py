@@ -48,7 +48,7 @@ addmm_activation, addmm_activation_ = define(
     structured=products.addmm_activation,
     dispatch={
         "CompositeExplicit": "nbkernels.composites:addmm_activation",
-        "CUDA": "nbkernels.cuda.gemm:addmm_activation",
+        "CUDA": "nbkernels.cuda.epilogue:addmm_activation",
     },
     fast="nbkernels.composites:addmm_activation_fast",
     gradient="nbkernels.autograd.products:ADDMM_ACTIVATION",
@@ -203,6 +203,13 @@ FUSED = LIBRARY.stub(
     takes="function outs inputs where fresh",
     dispatch={"CPU": "nbkernels.cpu.elementwise.fused:run", "CUDA": "nbkernels.cuda.fused:run"},
     fast="nbkernels.cpu.elementwise.fused:at_once",
+)
+
+
+ENDED = LIBRARY.stub(
+    "epilogue",
+    takes="function out before dtype input mat1 mat2 operands how",
+    dispatch={"CPU": "nbkernels.cpu.gemm.epilogue:run", "CUDA": "nbkernels.cuda.epilogue:run"},
 )
 
 

@@ -19,7 +19,7 @@ import os
 import re
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
@@ -114,6 +114,8 @@ def key(argument) -> str:
     it reads."""
     if isinstance(argument, tuple):
         return f"({', '.join(map(key, argument))})"
+    if is_dataclass(argument):
+        return type(argument).__name__ + key(tuple(getattr(argument, field.name) for field in fields(argument)))
     if isinstance(argument, FunctionType):
         if not argument.__module__.startswith(f"{__package__.partition('.')[0]}."):
             raise TypeError(f"{argument.__qualname__} of {argument.__module__} is no function of the library's")

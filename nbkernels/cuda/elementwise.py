@@ -126,8 +126,8 @@ def apply(function, dtype, outs, inputs, computes, results, where=None) -> None:
     if outs[0].size == 0:
         return
     arrays = [x for x in (*inputs, where) if is_array(x)]
-    apart = {id(x): _apart(outs, x) for x in arrays}
-    inputs, where = [apart.get(id(x), x) for x in inputs], apart.get(id(where), where)
+    copied = {id(x): apart(outs, x) for x in arrays}
+    inputs, where = [copied.get(id(x), x) for x in inputs], copied.get(id(where), where)
     arrays = [*outs, *(x for x in (*inputs, where) if is_array(x))]
     for x in arrays:
         elements(x, x.strides)  # raises where they are no multiples of its size
@@ -138,7 +138,7 @@ def apply(function, dtype, outs, inputs, computes, results, where=None) -> None:
     made = [(x.dtype.name, result, next(ways)) for x, result in zip(outs, results)]
     read = [(x.dtype.name, c, next(ways)) if is_array(x) else (c, c, "number") for x, c in zip(inputs, computes)]
     mask = None if where is None else next(ways)
-    numbers = tuple(_number(x, np.dtype(c)) for x, c in zip(inputs, computes) if not is_array(x))
+    numbers = tuple(number(x, np.dtype(c)) for x, c in zip(inputs, computes) if not is_array(x))
     operands = tuple(map(pointer, arrays, found.offsets)), found.strides, numbers
     loop, stream = (function, dtype, tuple(made), tuple(read), mask, len(found.shape), found.width), outs[0].stream
     if any(way.startswith("turned") for way in found.ways):
@@ -154,7 +154,7 @@ def apply(function, dtype, outs, inputs, computes, results, where=None) -> None:
     launch(compiled, grid, pieces, found.shape[-1], found.shape, found.divisors, *operands, stream=stream)
 
 
-def _apart(outs, x):
+def apart(outs, x):
     """x, or a copy where an out really overlaps it other than element for element."""
     for out in outs:
         if not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)) and clash(out, x):
@@ -174,7 +174,7 @@ def run(function, out, self, other, compute, alpha=None, where=None) -> None:
     apply(function, dtype, [out], inputs, computes, names[2:], where)
 
 
-def _number(value, dtype):
+def number(value, dtype):
     """A number as a kernel takes it: rounded to its dtype, and a half then as a float32."""
     return np.float32(dtype.type(value)) if dtype.name in HALVES else dtype.type(value)
 

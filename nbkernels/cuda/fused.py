@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from ..dtypes import HALVES
@@ -15,12 +18,34 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
 
     `fresh`, whether nobody has touched theirs, is for the CPU's stores and changes nothing here.
     """
-    dtypes = tuple(x.dtype for x in inputs)
-    adopted = adopt(function, dtypes)
-    if adopted.raises:
+    made, inputs = adopted(function, tuple(x.dtype for x in inputs)), given(inputs, outs[0])
+    apply(made.function, made.dtype, outs, inputs, made.takes, made.results, where)
+
+
+class Adopted(NamedTuple):
+    """A function as kernels call it: compiled for `dtype`, with the names of the dtypes that it takes and returns."""
+
+    function: Callable
+    dtype: str
+    takes: list[str]
+    results: list[str]
+
+
+def adopted(function, dtypes) -> Adopted:
+    """A user's function of arguments of these dtypes."""
+    made = adopt(function, dtypes)
+    if made.raises:
         raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot report")
+    names, results = [d.name for d in dtypes], [d.name for d in made.results]
+    return Adopted(made.plain, compiled_for(names), names, results)
+
+
+def compiled_for(names) -> str:
+    """The dtype whose versions of elementary functions a function of these dtypes calls."""
+    return "float32" if all(name in ("float32", *HALVES) for name in names) else "float64"
+
+
+def given(inputs, like) -> list:
+    """What a function is called with: arrays on the device, and the host's of no dimension as numbers."""
     inputs = [x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in inputs]
-    inputs = [uploaded(x, outs[0]) if isinstance(x, np.ndarray) else x for x in inputs]
-    names, results = [d.name for d in dtypes], [d.name for d in adopted.results]
-    dtype = "float32" if all(name in ("float32", *HALVES) for name in names) else "float64"
-    apply(adopted.plain, dtype, outs, inputs, names, results, where)
+    return [uploaded(x, like) if isinstance(x, np.ndarray) else x for x in inputs]

@@ -17,13 +17,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..elementary import activations
 from ..jit.ir.kind import BYTES, Kind
 from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .call import settled
-from .elementwise import apply
 from .kinds import kind_of
 from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from .memory import clash, empty, item
@@ -39,22 +37,29 @@ def kernel(tiles: Tiles, kind: Kind) -> Kernel:
 
 
 def gemm(
-    out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None, activation: str = ""
+    out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None, after=None
 ) -> None:
-    """out = activation(alpha * a @ b + beta * x) after all checks, of matrices or of stacks of them.
+    """out = alpha * a @ b + beta * x after all checks, of matrices or of stacks of them; or of that what an
+    epilogue.After makes of it.
 
     x may be None or expand to out's shape; beta == 0 ignores it.
     """
     engine = tiles is None and capability() >= (8, 0)
     if engine and mode is None:
         mode = asked(a.dtype.name, of_gpus=True)
-    kind = kind_of(*(each.dtype.name for each in (a, b, out)), conj, None if engine and mode == "tf32" else mode)
+    if after and not (engine and after.fits((x, a, b))):
+        product = after.room(out)
+        gemm(product, x, a, b, beta, alpha, tiles, conj, mode)
+        after.over(out, product)
+        return
+    names = a.dtype.name, b.dtype.name, after.dtype if after else out.dtype.name
+    kind = kind_of(*names, conj, None if engine and mode == "tf32" else mode)
     if out.size == 0:
         return
     tiles = None if tiles is None else given(tiles, kind.chain)
     with settled(out, x, (a, b), beta, alpha, tuple(a.shape)[-1]) as (target, x, alpha, k):
         if engine:
-            multiply(target, x, a, b, beta, alpha, kind, k, mode=mode, activation=activation)
+            multiply(target, x, a, b, beta, alpha, kind, k, mode=mode, ending=after and after.ending(target))
             return
         if len(out.shape) == 2:
             by_segments(target, x, a, b, beta, alpha, kind, k, tiles)
@@ -62,8 +67,6 @@ def gemm(
             for i in range(out.shape[0]):
                 addend = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x
                 by_segments(item(target, i), addend, item(a, i), item(b, i), beta, alpha, kind, k, tiles)
-        if activation:
-            apply(getattr(activations, activation), kind.chain, [target], [target], [kind.out], [kind.out])
 
 
 def by_segments(out, x, a, b, beta, alpha, kind: Kind, k: int, tiles: Tiles | None) -> None:
@@ -104,14 +107,6 @@ def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap)
 def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
     gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
-
-
-def addmm_activation(
-    out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype=None, mode=None, tiles=None
-) -> None:
-    """out = activation(beta * self + alpha * (mat1 @ mat2)), in one launch from compute capability 8.0 on."""
-    name = activation if approximate == "none" else f"{activation}_{approximate}"
-    gemm(out, self, mat1, mat2, beta, alpha, tiles, "", mode, name)
 
 
 def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:

@@ -157,14 +157,15 @@ class Positional:
         self.schema = SimpleNamespace(full_name=name)
 
 
-def of_function(function, types, name: str):
-    """replay(*arguments, out) of a user's function of arrays of one library and of numbers, or None."""
+def of_function(function, types, name: str, call):
+    """replay(*arguments, out) of a user's function of arrays of one library and of numbers, or None; call(arguments,
+    out) makes the call."""
     if name not in READERS or simulated():
         return None
     reader = READERS[name]()
     if not all(cls in reader.classes or cls in PLAIN for cls in types):
         return None
-    op = Positional(function.__name__, len(types), lambda given, out: function(*given, out=out))
+    op = Positional(function.__name__, len(types), call)
     return written_out(op, reader, dict(enumerate(types)), False)
 
 

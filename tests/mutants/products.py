@@ -7,6 +7,7 @@ COPIES, PARTS, TILES = (f"{TESTS} -k {name}" for name in ("copies", "parts", "sc
 NOTHING, SMALL = f"{TESTS} -k nothing_is_read", f"{TESTS} -k 'every_config and 32x32x16 and float32'"
 SEGMENTS, BATCHES = f"{TESTS} -k 'test_segments and float32'", f"{TESTS} -k 'batches and 16x16x16'"
 COMPLEX = f"{TESTS} -k 'every_config and complex64 and 32x32x16'"
+ENDS, OWN = "tests/on_cuda/test_epilogues.py", "tests/on_cuda/test_epilogues.py -k 'own_rows"
 ZERO, DOUBLE = f"{TESTS} -k underflow", f"{TESTS} -k 'every_config and float64 and D 32x32x16'"
 
 PRODUCTS = [
@@ -44,6 +45,17 @@ PRODUCTS = [
     ("atom.py", "if kind.turned:", "if not kind.turned:", COMPLEX),
     ("atom.py", "(y, -0.0))", "(y, 0.0))", ZERO),
     ("atom.py", "at, count = (i * across + j) * 4 + 2 * half", "at, count = (i * across + j) * 4 + half", DOUBLE),
+    ("epilogue.py", "item * before[3] + r", "r", f"{OWN} and D'"),
+    ("epilogue.py", "line, e, ends, r, q + e)", "line, e, ends, r, q)", f"{OWN} and D'"),
+    ("wgmma.py", "item * before[3] + r", "r", f"{OWN} and W'"),
+    ("wgmma.py", "e = min(start + i, count - 1)", "e = start + i", f"{OWN} and W'"),
+    ("wgmma.py", "row + first + e * down, column", "row + first + e, column", f"{OWN} and columns'"),
+    ("end.py", "each.transposed for each", "each for each", f"{ENDS} -k 'functions_end and int64 and before and F'"),
+    ("gemm.py", "ending.end.out == (kind.out, kind.out)", "True", f"{ENDS} -k 'functions_end and scaled-float64'"),
+    ("../kernels/chain.py", 'f"item * {at}[3] + r', 'f"r', f"{OWN} and D'"),
+    ("../kernels/chain.py", "int(end.before), 0", "0, 0", f"{OWN} and D'"),
+    ("../epilogue.py", "[apart([out], x)", "[x", f"{ENDS} -k overlap"),
+    ("../epilogue.py", "self.before is None or not any", "True or not any", f"{ENDS} -k overlap"),
 ]  # fmt: skip
 
 PRODUCTS = [Mutant(f"nbkernels/cuda/product/{file}", *rest) for file, *rest in PRODUCTS]

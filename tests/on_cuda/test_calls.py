@@ -131,6 +131,8 @@ CALLS = {
     "matmul of a vector": lambda x, v, s: nb.matmul(v, x),
     "linear": lambda x, v, s: nb.linear(x, x, v),
     "activation": lambda x, v, s: nb.addmm_activation(v, x, x),
+    "epilogue": lambda x, v, s: nb.epilogue(lambda p, a, b: p * a + b)(v, x, x, v, x),
+    "epilogue over an input": lambda x, v, s: nb.epilogue(lambda p, a: p + a)(v, x, x, 2, out=x),
     "add": lambda x, v, s: nb.add(x, v),
     "add_": lambda x, v, s: nb.add_(x, v),
     "add where": lambda x, v, s: nb.add(x, 2, where=nb.less(x, v), out=x),

@@ -63,6 +63,11 @@ def own(x, y):
     return x * y + 1
 
 
+@nb.epilogue
+def ended(v, x, y):
+    return v * x + y
+
+
 CALLS = {
     "a function of one's own": lambda x, v: own(x, v),
     "its out": lambda x, v: own(x, 2.5, out=v),
@@ -75,6 +80,9 @@ CALLS = {
     "matmul": lambda x, v: nb.matmul(x, v),
     "linear": lambda x, v: nb.linear(x, x, views.index(v, 1)),
     "activation": lambda x, v: nb.addmm_activation(v, x, x),
+    "epilogue": lambda x, v: ended(views.index(v, 0), x, x, v, 2.5),
+    "epilogue out": lambda x, v: ended(x, x, views.transpose(x), views.index(x, 1), 0.5, beta=2, out=v),
+    "epilogue, overlapping": lambda x, v: ended(x, v, v, views.transpose(x), 0.5, out=x),
     "dot": lambda x, v: nb.dot(views.index(x, 0), views.index(v, 0)),
     "outer": lambda x, v: nb.outer(views.index(x, 0), views.index(v, 1)),
     "add": lambda x, v: nb.add(x, v),
@@ -307,6 +315,9 @@ TENSORS = {
     "linear": lambda t, x, v: nb.linear(x, v, v[1]),
     "linear without bias": lambda t, x, v: nb.linear(x, v),
     "activation": lambda t, x, v: nb.addmm_activation(v, x, x, activation="gelu", approximate="tanh"),
+    "epilogue": lambda t, x, v: ended(x[0], x, v, v[1], 2.5),
+    "epilogue out": lambda t, x, v: ended(x, x, x.T, x[:, :1], 1, alpha=2, out=v),
+    "epilogue before": lambda t, x, v: ended(x[0], x, x, x, 2, before=v),
     "matmul": lambda t, x, v: nb.matmul(x.expand(2, 3, 7, 7), v),
     "outer": lambda t, x, v: nb.outer(x[0], v[1]),
     "dot": lambda t, x, v: nb.dot(x[0], v[:, 1]),
@@ -351,7 +362,7 @@ def test_later_calls_on_tensors_do_what_the_first_did(gpu, torch, name):
     assert all(each == wanted[0] for each in wanted)
 
 
-@pytest.mark.parametrize("name", ["mm", "linear", "activation", "add alpha", "sum_to"])
+@pytest.mark.parametrize("name", ["mm", "linear", "activation", "epilogue", "epilogue out", "add alpha", "sum_to"])
 def test_tensors_take_the_general_path_twice(gpu, torch, monkeypatch, name):
     x, v = torch.ones(7, 7), torch.ones(7, 7)
     for _ in range(2):

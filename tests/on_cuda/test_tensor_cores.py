@@ -14,7 +14,7 @@ import nbkernels
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import gemm
+    from nbkernels.cuda import epilogue, gemm
     from nbkernels.cuda.kinds import kind_of
     from nbkernels.cuda.product import gemm as products
     from nbkernels.cuda.product import tensor
@@ -244,7 +244,7 @@ def test_activations_end_products(monkeypatch, rng, cc, dtype, how):
     factors = dict(activation=how[0], approximate=how[1], beta=0.5, alpha=0.0625)
     expected = nbkernels.addmm_activation(x, a, b, **factors, mode="chain" if kind.itemsize == 2 else None)
     out = np.full(expected.shape, 77).astype(kind)
-    gemm.addmm_activation(*map(gpu.array, (out, x, a, b)), 0.5, 0.0625, *how)
+    epilogue.addmm_activation(*map(gpu.array, (out, x, a, b)), 0.5, 0.0625, *how)
     same_bits(out, expected)
     assert len(gpu.launches) == 1
 
@@ -253,5 +253,5 @@ def test_activations_before_compute_capability_8(monkeypatch, rng):
     gpu = Device((7, 5)).installed(monkeypatch)
     a, b, x = (rng.standard_normal(shape).astype("f4") for shape in ((9, 20), (20, 11), (11,)))
     out = np.full((9, 11), np.nan, "f4")
-    gemm.addmm_activation(*map(gpu.array, (out, x, a, b)), 1, 1, "gelu", "tanh")
+    epilogue.addmm_activation(*map(gpu.array, (out, x, a, b)), 1, 1, "gelu", "tanh")
     same_bits(out, nbkernels.addmm_activation(x, a, b, activation="gelu", approximate="tanh"))

@@ -55,19 +55,19 @@ class After:
         return _kernel(), array("q", [self.loop, len(self.arrays), *operands])
 
 
-def run(function, out, before, x, a, b, operands, *, beta, alpha, **how) -> None:
-    """out = function(product, *operands), product = alpha * a @ b + beta * x, which stays in `before` if that is given.
-    `how`: gemm's mode, conj and tiles.
+def run(function, out, before, dtype, x, a, b, operands, how) -> None:
+    """out = function(product, *operands), product = alpha * a @ b + beta * x of `dtype`, which stays in `before` if
+    that is given. `how`: gemm's beta, alpha, mode, conj and tiles.
 
-    All checks are done, `before` shares no memory with out and operands; without it out has the product's dtype.
+    All checks are done, and `before` shares no memory with out and operands.
     """
-    given = (out if before is None else before).dtype, *(x.dtype for x in operands)
+    given = dtype, *(x.dtype for x in operands)
     apart = not (adopt(function, given).raises or any(clash(out, each) for each in operands))
     product = before
-    if product is None:  # in out, unless the function reads something there
-        product = out if apart else np.empty(out.shape, out.dtype)
+    if product is None:  # in out, unless that has another dtype, or the function reads something there
+        product = out if apart and out.dtype == dtype else np.empty(out.shape, dtype)
     if product is not out:
         apart = apart and not any(clash(out, each) for each in (a, b, x))
     after = After(function, out, (product, *operands)) if apart else None
-    if not gemm(product, x, a, b, beta, alpha, after=after, **how):
+    if not gemm(product, x, a, b, **how, after=after):
         fused.run(function, [out], [product, *operands])

@@ -10,11 +10,10 @@ import functools
 
 from numba import cuda, types
 
-from ...dtypes import HALVES
-from ...elementary import activations
 from ...elementary.real import fma
 from ...jit.ir.kind import Kind
-from .elements import reading, stored, writing
+from ..product.end import End
+from .elements import computed, reading, stored, writing
 from .functions import device, inlined
 
 _fma = device(fma, "float32")
@@ -84,24 +83,50 @@ def stepper(kind: Kind):
     return complexes if kind.planes == 2 else fused if kind.way == "fma" else modulo
 
 
+ENDED = """\
+def ended(line, j, ends, r, q):
+    arrays, numbers, item = ends
+    held = cuda.local.array(1, ITEM)
+    write(line, j, 0, held, 0)
+    return OUT(call({given}))
+"""
+
+
 @functools.cache
-def activation(name: str, kind: Kind):
-    """The function of elementary/activations.py, of a word; None without a name. Halves are rounded before it: the bits
-    are those of the function over the whole product."""
-    if not name:
+def ended(end: End | None, kind: Kind):
+    """ended(line, j, ends, r, q): the function of chain j, rounded to the product's dtype, and of the operands at row r
+    and column q; ends are (arrays, numbers, item of the batch). None without an end."""
+    if end is None:
         return None
-    call = inlined(device(getattr(activations, name), kind.word))
-    if kind.out not in HALVES:
-        return call
-    ITEM, read, write = stored(kind.out), reading(kind.out), writing(kind.out)
+    scope = dict(cuda=cuda, call=inlined(device(end.function, end.dtype)), write=ending(kind)[3], ITEM=stored(kind.out),
+                 OUT=computed(end.out[1]), P=computed(end.product), read=reading(kind.out))  # fmt: skip
+    given, arrays, numbers = ["P(read(held, 0))"], int(end.before), 0
+    for k, (dtype, *held) in enumerate(end.operands):
+        if held:
+            at = f"arrays[{arrays}]"
+            place = f"item * {at}[3] + r * {at}[1] + q * {at}[2]"
+            scope |= {f"C{k}": computed(*held), f"read{k}": reading(dtype)}
+            given.append(f"C{k}(read{k}({at}[0], {place}))")
+            arrays += 1
+        else:
+            given.append(f"numbers[{numbers}]")
+            numbers += 1
+    exec(compile(ENDED.format(given=", ".join(given)), f"<nbkernels {end.function.__name__}>", "exec"), scope)
+    return inlined(scope["ended"])
 
-    @inlined
-    def rounded(value):
-        held = cuda.local.array(1, ITEM)
-        write(held, 0, value)
-        return call(read(held, 0))
 
-    return rounded
+def matrix(dtype: str):
+    """The type of (pointer, strides of rows, columns and items in elements)."""
+    return types.Tuple((types.CPointer(stored(dtype)), *(types.int64,) * 3))
+
+
+def parameters(end: End | None, kind: Kind):
+    """The types of (arrays, numbers)."""
+    if end is None:
+        return types.Tuple((types.Tuple(()), types.Tuple(())))
+    arrays = [kind.out] * end.before + [dtype for dtype, *held in end.operands if held]
+    numbers = [computed(dtype) for dtype, *held in end.operands if not held]
+    return types.Tuple((types.Tuple([*map(matrix, arrays)]), types.Tuple(numbers)))
 
 
 @functools.cache

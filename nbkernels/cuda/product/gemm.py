@@ -18,6 +18,7 @@ from ..launch import Kernel, capability, launch, multiprocessors, pointer
 from ..memory import empty
 from .choose import choose, resident
 from .config import PIECE, SEGMENT, WARP, GemmConfig
+from .end import Ending, arguments
 from .layout import shared
 from .matrix import Matrix, access
 from .pack import packed, packing
@@ -50,6 +51,7 @@ class Plan:
     x: Matrix | None
     a: Matrix
     b: Matrix
+    ending: Ending | None = None
 
     @property
     def segments(self) -> int:
@@ -78,11 +80,11 @@ class Plan:
         x = self.c if self.x is None else self.x
         matrices = (each.arguments for each in (self.c, x, self.a, self.b))
         sizes = self.m, self.n, self.k, self.items, int(self.x is not None)
-        return sizes, *matrices, work, beta, alpha
+        return sizes, *matrices, work, beta, alpha, arguments(self.ending)
 
 
 def plan(
-    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None, activation: str = ""
+    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None, ending: Ending | None = None
 ) -> Plan | Tensors:
     """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
     m, n, k, items = sizes
@@ -90,17 +92,18 @@ def plan(
     if tensor:
         a, b = packing(a, b, sizes, kind, device)
     if (tensor and device[0] == (9, 0)) or (config and config.tier == "W"):
-        found = tensors(c, x, a, b.transposed, sizes, kind, device, config, activation)
+        found = tensors(c, x, a, b.transposed, sizes, kind, device, config, ending)
         if found or config:
             return found
     if abs(c.row) < abs(c.column):
         m, n, kind, a, b = n, m, kind.swapped(), b.transposed, a.transposed
-        c, x = c.transposed, x and x.transposed
+        c, x, ending = c.transposed, x and x.transposed, ending and ending.transposed
     if tensor:
         config = mixed(kind.a, device, m, n, k, items)
     config = config or choose(*device, kind.chain, m, n, k, items)
     wide, held = PIECE // BYTES[kind.chain], kind.a if config.tier == "M" else kind.chain
-    together = kind.direct and c.column == 1 and n % wide == 0 and c.aligned(wide, c.row, c.item)
+    words = kind.direct and (ending is None or ending.end.out == (kind.out, kind.out))
+    together = words and c.column == 1 and n % wide == 0 and c.aligned(wide, c.row, c.item)
     variant = Variant(
         config,
         kind,
@@ -109,31 +112,32 @@ def plan(
         wide if together else 1,
         k == 0 or m % config.bm != 0 or n % config.bn != 0 or k % config.bk != 0,
         "whole" if k <= SEGMENT else "part" if config.split else "long",
-        activation,
+        ending and ending.end,
     )
-    return Plan(variant, m, n, k, items, c, x, a, b)
+    return Plan(variant, m, n, k, items, c, x, a, b, ending)
 
 
 def planned(
-    out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, activation: str = ""
+    out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, ending: Ending | None = None
 ) -> Plan | Tensors:
     """How `multiply` goes about it on the current device."""
     *items, m, n = out.shape
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
     by = None if x is None else Matrix.of(x, out.shape)
     sizes, device = (m, n, k, *items, 1)[:4], (capability(), multiprocessors())
-    return plan(c, by, left, right, sizes, kind, device, config, mode, activation)
+    return plan(c, by, left, right, sizes, kind, device, config, mode, ending)
 
 
 def multiply(
-    out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, activation: str = ""
-) -> None:
-    """out = activation(alpha * a[..., :k] @ b[..., :k, :] + beta * x), of matrices or of stacks of them.
+    out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None,
+    ending: Ending | None = None,
+) -> None:  # fmt: skip
+    """out = alpha * a[..., :k] @ b[..., :k, :] + beta * x, or the ending's function of that, of matrices or of stacks.
 
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
-    made, room = packed(planned(out, x, a, b, kind, k, config, mode, activation), out)
+    made, room = packed(planned(out, x, a, b, kind, k, config, mode, ending), out)
     factors = factor(beta, kind), factor(alpha, kind)
     sums = empty((made.words,), out, np.dtype(kind.word)) if made.words else None
     work = pointer(sums) if sums else pointer(out)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from numba import cuda, types
 
-from ..kernels.chain import word
-from ..kernels.elements import stored
+from ..kernels.chain import matrix, parameters, word
 from . import ptx
 from .atom import chains
 from .config import PIECE, SEGMENT, WARP
@@ -21,10 +20,11 @@ U32, I64 = types.uint32, types.int64
 def make(variant: Variant):
     """(body, signature) of
 
-        gemm(sizes, c, x, a, b, work, beta, alpha)
+        gemm(sizes, c, x, a, b, work, beta, alpha, ends)
 
     sizes: m, n, k, items of the batch, whether x is read. c, x, a, b: (pointer, strides of row, column and item, in
-    elements). work: words for sums that wait, in the order in which threads have them.
+    elements). work: words for sums that wait, in the order in which threads have them. ends: (matrices, numbers) that
+    the function at the end reads.
     """
     config, kind, step, WORD = variant.config, variant.kind, atom_of(variant), word(variant.kind)
     THREADS, TEAMS, CHAINS = WARP * config.warps, config.teams, step.chains
@@ -33,7 +33,7 @@ def make(variant: Variant):
     *_, put, get, add = chains(step, THREADS)
     BLOCK, APART = CHAINS * THREADS * ptx.BYTES[kind.word], ROLE in ("part", "sum")
 
-    def gemm(sizes, c, x, a, b, work, beta, alpha):
+    def gemm(sizes, c, x, a, b, work, beta, alpha, ends):
         smem = cuda.shared.array(0, types.uint8, alignment=128)
         m, n, k, items, reads_x = sizes
         team, thread = U32(cuda.threadIdx.x // THREADS), U32(cuda.threadIdx.x % THREADS)
@@ -64,10 +64,10 @@ def make(variant: Variant):
             put(sums, slot)
         else:
             to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
-            finish(sums, thread, to, by, row, column, m, n, beta, alpha, reads_x)
+            finish(sums, thread, to, by, row, column, (m, n, reads_x), beta, alpha, (ends[0], ends[1], item))
 
-    matrix = {name: types.Tuple((types.CPointer(stored(name)), I64, I64, I64)) for name in {kind.out, kind.a, kind.b}}
-    factor = types.UniTuple(WORD, kind.planes)
-    signature = (types.UniTuple(I64, 5), matrix[kind.out], matrix[kind.out], matrix[kind.a], matrix[kind.b],
-                 types.CPointer(WORD), factor, factor)  # fmt: skip
+    out = variant.end.out[0] if variant.end else kind.out
+    factor, waiting = types.UniTuple(WORD, kind.planes), types.CPointer(WORD)
+    signature = (types.UniTuple(I64, 5), *map(matrix, (out, kind.out, kind.a, kind.b)), waiting, factor, factor,
+                 parameters(variant.end, kind))  # fmt: skip
     return gemm, signature

@@ -257,3 +257,10 @@ def clamp(builder, x, low: int, high: int):
         bound = ir.Constant(I32, bound)
         x = builder.select(builder.icmp_signed(name, x, bound), bound, x)
     return x
+
+
+@primitive(types.int64, types.int64)
+def again(builder, value):
+    """again(x): x, of which the compiler does not know that it is the same each time. What is computed from it in a
+    loop is computed there, and takes no register beside the loop."""
+    return asm(builder, "mov.b64 $0, $1;", "l", "l", [value], effect=True)

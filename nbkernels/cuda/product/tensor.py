@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...jit.ir.kind import BYTES, Kind
 from .config import SEGMENT, GemmConfig, legal
+from .end import Ending, arguments
 from .tensormap import CHUNK, LINE, ROWS, SLOTS, Form, contiguous, tensor_map
 
 # Of compute capability 9.0: a multiprocessor's multiply-adds of 16 bits, and bytes from L2, in a cycle; cycles in which
@@ -108,6 +109,7 @@ class Tensors:
     a: object
     b: object
     multiprocessors: int
+    ending: Ending | None = None
 
     @property
     def tiles(self) -> int:
@@ -143,33 +145,28 @@ class Tensors:
         ]
         maps.append(maps[0] if form.c == "any" else tensor_map(self.c, form, "c", self.m, self.n, items))
         sizes = self.m, self.n, self.k, items, int(self.a.item != 0), int(self.b.item != 0), int(self.x is not None)
-        return *maps, sizes, self.c.arguments, x.arguments, beta, alpha, work
+        return *maps, sizes, self.c.arguments, x.arguments, beta, alpha, work, arguments(self.ending)
 
 
 def tensors(
-    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, activation: str = ""
+    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, ending: Ending | None = None
 ) -> Tensors | None:
     """A plan for wgmma, or None where no tensor map can describe an operand; a is m x k, and b is n x k."""
     m, n, k, items = sizes
     config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items)
     if turned:
         m, n, kind, a, b = n, m, kind.swapped(), b, a
-        c, x = c.transposed, x and x.transposed
+        c, x, ending = c.transposed, x and x.transposed, ending and ending.transposed
     sides = contiguous(a, m, k, items), contiguous(b, n, k, items)
     if None in sides or (BYTES[kind.a] != 2 and "l" in sides):
         return None
     stored = {"k": "rows", "l": "columns"}.get(contiguous(c, m, n, items), "any")
     part_of_a_line = config.bn * BYTES[kind.out] % LINE != 0
-    if (
-        x is not None
-        or activation
-        or BYTES[kind.out] < 2
-        or (part_of_a_line if stored == "rows" else BYTES[kind.out] > 2)
-    ):
+    if x is not None or ending or BYTES[kind.out] < 2 or (part_of_a_line if stored == "rows" else BYTES[kind.out] > 2):
         stored = "any"
     if sides[1] == "l":  # whole chunks of 64 columns
         config = replace(config, stages=min(config.stages, stages(config.bm, -(-config.bn // ROWS) * ROWS)))
     exact = kind.chain == "int32"  # whole numbers have the same sum in any order
     role = "part" if config.split else "whole" if k <= SEGMENT or exact else "long"
-    form = Form(config, kind, *sides, stored, role, activation)
-    return Tensors(form, m, n, k, items, c, x, a, b, device[1])
+    form = Form(config, kind, *sides, stored, role, ending and ending.end)
+    return Tensors(form, m, n, k, items, c, x, a, b, device[1], ending)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...jit.ir.kind import BYTES, Kind
 from ..launch import Kernel, TensorMap
 from .config import WARP, GemmConfig
+from .end import End
 
 WARPGROUP, LINE, ROWS = 128, 128, 64  # threads; bytes of a row in shared memory; rows of C that a warpgroup makes
 CHUNK = ROWS * LINE
@@ -25,7 +26,7 @@ class Form:
     c       how C is stored: "rows" or "columns", by tensor copies along these; "any", element by element
     role    "whole": k up to a segment; "long": a block walks several segments; "part" and "sum": a block a segment, and
             then the sum of all
-    activation    as variant.py has it; C is stored element by element then
+    end     as variant.py has it; C is stored element by element then
     """
 
     config: GemmConfig
@@ -34,10 +35,10 @@ class Form:
     b: str = "k"
     c: str = "rows"
     role: str = "whole"
-    activation: str = ""
+    end: End | None = None
 
     def __str__(self) -> str:
-        end = f", {self.activation}" * bool(self.activation)
+        end = f", {self.end}" if self.end else ""
         return f"{self.kind} {self.config}, {self.a} {self.b} {self.c}, {self.role}{end}"
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...jit.ir.kind import BYTES, Kind
 from .config import GemmConfig
+from .end import End
 from .layout import Access
 
 
@@ -15,7 +16,7 @@ class Variant:
     a, b      how slices of mat1 and mat2 are read
     vector    elements of C that one store writes, which are contiguous where there are several
     ragged    whether a tile or a slice may reach beyond the edges
-    activation  of elementary/activations.py what is done to each element at the end, or ""
+    end       the function that each element goes through, or None
     role      "whole": k up to a segment; "long": a block walks several segments; "part" and "sum": a block a segment,
               and then the sum of all, with the epilogue
     """
@@ -27,7 +28,7 @@ class Variant:
     vector: int
     ragged: bool
     role: str = "whole"
-    activation: str = ""
+    end: End | None = None
 
     @property
     def size(self) -> int:
@@ -41,5 +42,5 @@ class Variant:
 
     def __str__(self) -> str:
         edges = "ragged" if self.ragged else "whole tiles"
-        end = f", {self.activation}" * bool(self.activation)
+        end = f", {self.end}" if self.end else ""
         return f"{self.kind} {self.config}, {self.a} {self.b}, stores of {self.vector}, {edges}, {self.role}{end}"

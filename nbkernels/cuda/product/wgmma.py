@@ -12,8 +12,8 @@ import functools
 from numba import cuda, types
 
 from ...jit.ir.kind import BYTES
-from ..kernels.chain import activation, ending, word
-from ..kernels.elements import stored
+from ..kernels.chain import ended, ending, matrix, parameters, word
+from ..kernels.elements import computed, writing
 from ..kernels.functions import inlined
 from . import hopper as ptx
 from .config import SEGMENT
@@ -132,26 +132,36 @@ def storer(form: Form):
 
 @functools.cache
 def writer(form: Form):
-    """write(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x): alpha * sums + beta * X, and the
-    form's activation of that, the 64 rows of C from `row` on, element by element: a warp walks along rows, or along
-    columns where those are closer.
+    """write(sums, slots, thread, c, x, row, column, sizes, beta, alpha, ends): alpha * sums + beta * X, and the form's
+    function of that, the 64 rows of C from `row` on, element by element: a warp walks along rows, or along columns
+    where those are closer. sizes: m, n, whether X is read.
 
     A lane takes BATCH elements at a time, so that their loads are under way together; what it reads beyond its last
-    element of X is that one again.
+    element of X, and of what the function reads, is that one again.
     """
     kind, PIECE, PIECES, BATCH = form.kind, form.piece, form.config.bn // form.piece, 4
-    (_, _, blend, write), stage, at = ending(kind), staging(form), placer(form)
-    WORD, ACTIVE, activate = word(kind), bool(form.activation), activation(form.activation, kind)
-    read = ptx.shared_word(WORD)
-    if kind.out == "bfloat16":  # by an instruction, where cards before compute capability 8.0 round by a dozen
+    (_, _, blend, write), stage, at, function = ending(kind), staging(form), placer(form), ended(form.end, kind)
+    ENDED, BEFORE, WORD = form.end is not None, form.end is not None and form.end.before, word(kind)
+    out, result = form.end.out if form.end else (kind.out, kind.word)
+    RESULT, put, read = types.uint8 if result == "bool" else computed(result), writing(out), ptx.shared_word(WORD)
+
+    @inlined
+    def bfloat16(c, place, value):  # by an instruction, where cards before compute capability 8.0 round by a dozen
+        ptx.store_bfloat16(address(c) + place * 2, types.float32(value))
+
+    if kind.out == "bfloat16":
 
         @inlined
         def write(line, j, factor, c, place):
-            ptx.store_bfloat16(address(c) + place * 2, line[j])
+            bfloat16(c, place, line[j])
+
+    if out == "bfloat16":
+        put = bfloat16
 
     @inlined
-    def store(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x):
+    def store(sums, slots, thread, c, x, row, column, sizes, beta, alpha, ends):
         line, lane, (base, place) = cuda.local.array(BATCH, WORD), thread % 32, at(thread, slots)
+        results, (m, n, reads_x) = cuda.local.array(BATCH, RESULT), sizes
         row += thread // 32 % 4 * 16
         first, second, down, across = (lane % 16, lane // 16, 0, 2) if c[1] < c[2] else (0, lane, 1, 0)
         step, step_x = down * c[1] + across * c[2], down * x[1] + across * x[2]
@@ -171,12 +181,21 @@ def writer(form: Form):
                 if reads_x:
                     for i in range(BATCH):
                         blend(line, i, beta, x[0], by + min(start + i, count - 1) * step_x)
-                if ACTIVE:
+                if ENDED:
                     for i in range(BATCH):
-                        line[i] = WORD(activate(line[i]))
+                        e = min(start + i, count - 1)
+                        r, q = row + first + e * down, column + second + e * across
+                        results[i] = function(line, i, ends, r, q)
                 for i in range(BATCH):
                     if start + i < count:
-                        write(line, i, beta, c[0], to + (start + i) * step)
+                        if BEFORE:
+                            before, item = ends[0][0], ends[2]
+                            r, q = row + first + (start + i) * down, column + second + (start + i) * across
+                            write(line, i, beta, before[0], item * before[3] + r * before[1] + q * before[2])
+                        if ENDED:
+                            put(c[0], to + (start + i) * step, results[i])
+                        else:
+                            write(line, i, beta, c[0], to + (start + i) * step)
             ptx.warp_sync()
             column += PIECE
 
@@ -309,11 +328,12 @@ def waiting_sums(form: Form):
 def make(form: Form):
     """(body, signature) of
 
-        gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals)
+        gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals, ends)
 
     sizes: m, n, k, items; 0 where all items share mat1, or mat2, else 1; whether x is read. c and x, (pointer, strides
     of rows, columns and items), are for forms that store element by element. totals: words for sums that wait, as many
-    as a tile has for each block of a long product, or for each segment of a tile.
+    as a tile has for each block of a long product, or for each segment of a tile. ends: (matrices, numbers) that the
+    function at the end reads.
     """
     config, kind, WORD = form.config, form.kind, word(form.kind)
     BM, BN, STAGES = config.bm, config.bn, config.stages
@@ -327,10 +347,10 @@ def make(form: Form):
     drained = ptx.store_read(0)
 
     @inlined
-    def consume(base, thread, c_map, tiles, sizes, c, x, beta, alpha, totals):
+    def consume(base, thread, c_map, tiles, sizes, c, x, factors, totals, ends):
         sums, ring = cuda.local.array(SUMS, WORD), (0, 0)
         index, step, count, rows, columns = tiles
-        m, n, k, _, _, _, reads_x = sizes
+        (m, n, k, _, _, _, reads_x), (beta, alpha) = sizes, factors
         while index < count:
             tile, begin, end = work(index, k)
             item, row, column = place(tile, rows, columns)
@@ -346,13 +366,14 @@ def make(form: Form):
                 put(sums, totals + index * TILE)
             elif ANY:
                 to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
-                write(sums, base + SLOTS_AT, thread, to, by, row, column, m, n, beta, alpha[0], reads_x)
+                by_end = ends[0], ends[1], item
+                write(sums, base + SLOTS_AT, thread, to, by, row, column, (m, n, reads_x), beta, alpha[0], by_end)
             else:
                 store(sums, base + SLOTS_AT, thread, c_map, row, column, item, alpha[0])
             index += step
         drained()
 
-    def gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals):
+    def gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals, ends):
         base = ptx.shared_address(cuda.shared.array(0, types.uint8, alignment=1024))
         thread = cuda.threadIdx.x
         if thread == CONSUMERS:
@@ -371,14 +392,13 @@ def make(form: Form):
             if GROUPS > 1:
                 more()
             totals += thread * 16 + (cuda.blockIdx.x * TILE if LONG else 0)
-            consume(base, thread, ptx.map_address(c_map), tiles, sizes, c, x, beta, alpha, totals)
+            consume(base, thread, ptx.map_address(c_map), tiles, sizes, c, x, (beta, alpha), totals, ends)
         else:
             if GROUPS > 1:
                 fewer()
             if thread == CONSUMERS and not SUM:
                 produce(base, ptx.map_address(a_map), ptx.map_address(b_map), tiles, sizes)
 
-    matrix = types.Tuple((types.CPointer(stored(kind.out)), *(types.int64,) * 3))
-    factor = types.UniTuple(WORD, 1)
-    maps = (ptx.tensor_map,) * 3
-    return gemm, (*maps, types.UniTuple(types.int64, 7), matrix, matrix, factor, factor, types.int64)
+    out, factor = form.end.out[0] if form.end else kind.out, types.UniTuple(WORD, 1)
+    return gemm, (*(ptx.tensor_map,) * 3, types.UniTuple(types.int64, 7), matrix(out), matrix(kind.out), factor, factor,
+                  types.int64, parameters(form.end, kind))  # fmt: skip
