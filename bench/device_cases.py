@@ -84,6 +84,10 @@ def product(dtype):
     return (lambda a, b: (a @ b) > 0) if dtype == "bool" else (lambda a, b: a @ b)
 
 
+def ended(value, scale, shift):
+    return value * scale + shift
+
+
 SIZES = ((1, 1, 1), (5, 3, 7), (64, 64, 64), (65, 17, 63), (8, 256, 130), (257, 129, 4101))  # m, n, k
 PAIRS = ("CC", "CT", "TC", "SS")
 
@@ -165,6 +169,16 @@ def rarer_products():
         for la, lb in PAIRS:
             yield Case(f"mm odd {dtype} {la}{lb}", (Array((133, 999), dtype, la), Array((999, 201), dtype, lb)),
                        lambda nb, a, b: nb.mm(a, b), lambda a, b: a @ b)  # fmt: skip
+    for dtype in ("float32", "float64", "complex64", "float16", "bfloat16", "int8"):
+        of = functools.partial(Array, dtype="int32" if dtype == "int8" else dtype)
+        arrays = of((48,)), Array((133, 8), dtype), Array((8, 48), dtype), of((133, 1)), of((48,), layout="S")
+        how = dict(out_dtype="int32") if dtype == "int8" else {}
+        to = "float32" if dtype in ("bfloat16", "int8") else None
+        yield Case(f"epilogue {dtype}", arrays, lambda nb, *x, to=to, how=how: nb.epilogue(ended, dtype=to)(*x, **how),
+                   lambda x, a, b, s, t: (x + a @ b) * s + t)  # fmt: skip
+        yield Case(f"epilogue before {dtype}", (*arrays, of((133, 48), layout="T")),
+                   lambda nb, *x, how=how: (nb.epilogue(ended)(*x[:-1], before=x[-1], **how), x[-1])[1],
+                   lambda x, a, b, s, t, before: x + a @ b)  # fmt: skip
     yield Case("mm overlapping out", (Array((64, 64)),), lambda nb, x: nb.mm(x, x, out=x), lambda x: x @ x)
     yield Case("mm complex64 conj b", (Array((9, 8), "complex64"), Array((8, 7), "complex64")),
                lambda nb, x, y: nb.mm(x, y, conj="b"), lambda x, y: x @ y.conj())  # fmt: skip
