@@ -1,5 +1,7 @@
 """elementwise, fuse and at on a device of a user's own, and where a user has other kernels for them."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,33 @@ def test_element_wise_functions_run_there(shelves):
             function(x, np.ones(3))
     with pytest.raises(MissingKernelError, match=words):
         function(x, x)
+
+
+def test_epilogues_run_there(shelves):
+    """By addmm and the function, or by a kernel for both."""
+    capped, x = nb.epilogue(lambda v, scale, limit: min(v * scale, limit)), Shelf(np.arange(6.0).reshape(2, 3))
+
+    def addmm(out, self, mat1, mat2, beta, alpha, *_):
+        out[...] = beta * self + alpha * (mat1 @ mat2)
+
+    def both_by_numpy(function, out, before, dtype, input, mat1, mat2, operands, how):
+        addmm(made := np.empty(out.shape, dtype), input, mat1, mat2, how["beta"], how["alpha"])
+        if before is not None:
+            before[...] = made
+        by_numpy(function, [out], [made, *operands], None, False)
+        kinds.append((type(before), dtype, [np.ndim(x) for x in operands], how["tiles"]))
+
+    kinds, scale, before = [], Shelf([1.0, 2.0]), Shelf(np.zeros((2, 2)))
+    call = functools.partial(capped, Shelf(np.ones(2)), x, Shelf(np.ones((3, 2))), scale, 9.0)
+    with nb.register("addmm", "SHELF", addmm), nb.register("elementwise", "SHELF", by_numpy):
+        assert call(alpha=2).array.tolist() == [[7, 9], [9, 9]]
+        with nb.register("epilogue", "SHELF", both_by_numpy):
+            found = call(alpha=2, before=before)
+            assert (type(found), found.array.tolist()) == (Shelf, [[7, 9], [9, 9]])
+            assert call(alpha=2, out=before) is before
+        assert before.array.tolist() == found.array.tolist()
+        assert call(alpha=2).array.tolist() == found.array.tolist()
+    assert kinds == [(np.ndarray, np.float64, [1, 0], None), (type(None), np.float64, [1, 0], None)]
 
 
 def test_at_runs_there(shelves):
