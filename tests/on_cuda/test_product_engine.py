@@ -113,6 +113,7 @@ def test_a_config_that_cannot_be_is_refused_with_reasons():
         (GemmConfig("D", 64, 64, 16, 3, 4), "float32", (9, 0), "tier D multiplies float64, not float32"),
         (GemmConfig("D8", 128, 128, 16, 6, 8), "float64", (8, 6), "bytes of shared memory are more than 101376"),
         (GemmConfig("D", 64, 64, 16, 3, 4), "float64", (8, 0), "no mma.sync of 16 rows in float64"),
+        (GemmConfig("M", 64, 64, 16, 3, 4), "bfloat16", (9, 0), "bk=16 is not a multiple of 32, two steps in turn"),
     ):
         reasons = legal(config, chain, cc)
         assert any(reason in each for each in reasons), reasons

@@ -161,10 +161,10 @@ def _mixed(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
         return reasons
     if part(config, "float32") is None:
         return [f"{config.warps} warps do not cover {config.bm} x {config.bn} by 16 x 8 elements"]
-    threads, wide = WARP * config.warps, PIECE // BYTES[dtype]
+    threads, wide, two = WARP * config.warps, PIECE // BYTES[dtype], 2 * DEPTHS[dtype]
     reasons = {
         f"{config.each} elements a thread are more than 128": config.each > 128,
-        f"bk={config.bk} is not a multiple of {DEPTHS[dtype]}": config.bk % DEPTHS[dtype] != 0,
+        f"bk={config.bk} is not a multiple of {two}, two steps in turn": config.bk % two != 0,
         f"{threads} threads do not copy whole slices of {config.bm}, {config.bn} x {config.bk}":
             any(lines * config.bk % (wide * threads) for lines in (config.bm, config.bn)) or threads % config.bk != 0,
     }  # fmt: skip
