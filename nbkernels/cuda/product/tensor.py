@@ -108,6 +108,7 @@ class Tensors:
     a: object
     b: object
     multiprocessors: int
+    tuned: bool = False  # whether the config is the tuner's
 
     @property
     def tiles(self) -> int:
