@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels import winners
+from nbkernels import cli, winners
+from nbkernels.dispatch import driver
 from nbkernels.jit.disk import files
 from nbkernels.problem import CLASSES, LAYOUTS
-from nbkernels.tuning import ask, configs, cuda, race, run
+from nbkernels.tuning import ask, configs, cuda, keep, race, run
 
 try:
     from nbkernels.commands import cubins as building
@@ -168,6 +169,7 @@ def test_candidates_are_of_every_tier_and_few(cc):
     with rehearsal.card(cc):
         for (dtype, mode), tiers in zip(KINDS, TIERS[cc]):
             side = configs.Configs(dtype, mode)
+            assert side.dtype == side.kind_name() == (f"{dtype} {mode}" if mode else dtype)
             tiers = tiers.split() if " " in tiers else [*tiers]
             for shapes in ask.SIZES.values():
                 found = side.candidates(shapes)
@@ -408,3 +410,39 @@ def test_tiers_in_words():
         ask.tiles(["tier=M"], ("mr", "nr"))
     with pytest.raises(ValueError, match="mode 'tf32': of device cuda"):
         nbkernels.tune(mode="tf32")
+
+
+def test_the_command(monkeypatch, table, tmp_path, capsys):
+    """What it would time on a card, its winners in words, and from file to file; on the CPU a mode is refused."""
+    gpu = installed(monkeypatch, HOPPER, (64, 64, 64))
+    line = ["tune", "--device", "cuda", "--dtype", "bfloat16"]
+    assert cli.main([*line, "--dry-run", "--tiles", "tier=W,M", "bm=64,128,192"]) == 0
+    out = capsys.readouterr().out
+    assert "square: 4 candidates on 64x64x64" in out
+    assert out.count("left out: 1 of the tiles: 192 x ") == 2
+    assert cli.main([*line, "--dry-run"]) == 0
+    assert "square: 20 candidates on 64x64x64" in capsys.readouterr().out
+    kept(table, replaced(OWN["W"], split=True))
+    assert cli.main([*line, "--show"]) == 0
+    assert "tier=W bm=64 bn=64" in (out := capsys.readouterr().out)
+    assert "raster=8 split=True" in out
+    file, entries = tmp_path / "winners.json", table.entries()
+    assert cli.main([*line, "--export", str(file)]) == 0
+    assert cli.main([*line, "--reset"]) == 0
+    assert table.entries() == {}
+    assert cli.main([*line, "--import", str(file)]) == 0
+    assert table.entries() == entries
+    assert keep.read(file) == entries
+    capsys.readouterr()
+    assert cli.main(["tune", "--mode", "tf32"]) == 2
+    assert cli.main([*line, "--mode", "tf32"]) == 2
+    gpu.cc, gpu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = (7, 0), 7
+    driver.properties.cache_clear()
+    assert cli.main([*line, "--mode", "chain"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "tune: mode 'tf32': of device cuda",
+        "tune: mode 'tf32': on CUDA there are 'chain' of halves and 'tf32' of float32",
+        "tune: mode 'chain': of products from compute capability 8.0 on",
+    ]
+    assert isinstance(cuda.side("float32"), cuda.Cuda)
+    assert not isinstance(cuda.side("float32"), configs.Configs)
