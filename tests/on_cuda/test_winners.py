@@ -22,8 +22,8 @@ try:
     from nbkernels.commands import cubins as building
     from nbkernels.cuda import explain, gemm, rehearsal, tuned
     from nbkernels.cuda.kinds import kind_of
+    from nbkernels.cuda.product import choose, tensor
     from nbkernels.cuda.product import gemm as products
-    from nbkernels.cuda.product import tensor
     from nbkernels.cuda.product.config import GemmConfig
     from tests.on_cuda import wheels
     from tests.ptx.device import Device
@@ -210,17 +210,16 @@ def test_kernels_are_compiled_ahead_by_other_processes(monkeypatch, tmp_path):
     config, lane = S(32, 16, 32, 3, 4), (40, 36, 30, "NT", 1)
     seen = []
     monkeypatch.setattr(building, "apart", lambda *given: seen.append(given) or [(1, 2), (2, 2)])
-    gpu, heard = Device().installed(monkeypatch), []
+    heard = []
+    Device().installed(monkeypatch)
     side = configs.Configs("float32")
     side.compile([(side.default, lane), (config, lane)], 1e9, lambda *said: heard.append(said[:3]))
     (calls, archs, seconds), *_ = seen
     assert (archs, heard) == ([(9, 0, "a")], [("compile", 1, 2), ("compile", 2, 2)])
     kernels, failed = rehearsal.kernels(calls(), HOPPER)
     assert failed == {}
-    a, b, out = map(gpu.array, side.matrices(*lane[:4]))
-    for each in (None, config):
-        configs.multiply(a, b, out, side.kind, None, each)
-    assert {kernel for kernel, _ in gpu.launches} == set(kernels)
+    chosen = choose.choose(HOPPER, 132, "float32", *lane[:3])
+    assert {kernel.arguments[0].config for kernel in kernels} == {chosen, config}
     monkeypatch.undo()
     monkeypatch.setenv("NBKERNELS_CACHE_DIR", str(tmp_path))
     calls = functools.partial(configs.rehearsed, "float32", "float32", None, [(config, lane)])
