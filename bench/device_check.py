@@ -31,7 +31,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # In order of doubt.
-STAGES = ("first", "right", "tensors", "host", "many", "speed", "loops", "graph", "streams", "sanitized")
+STAGES = ("first", "right", "tensors", "host", "many", "speed", "loops", "graph", "streams", "tuned", "sanitized")
 SUMMARY = 80  # lines
 
 

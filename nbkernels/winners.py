@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import fields
 
 from .jit.disk import files
 from .problem import CLASSES, LAYOUTS
@@ -46,5 +47,17 @@ def find(name: str, which: int, place: str, record):
         tiles = None if entry is None else record(**entry["candidate"])
     except TypeError:
         return None
-    sound = tiles and all(type(size) is int and 0 < size <= LARGEST for size in vars(tiles).values())
-    return tiles if sound else None
+    return tiles if tiles and all(sound(getattr(tiles, field.name), field.type) for field in fields(record)) else None
+
+
+def sound(value, kind: str) -> bool:
+    """Whether a field holds what it is declared as; a size is from 1 to LARGEST."""
+    return type(value).__name__ == kind and (kind != "int" or 0 < value <= LARGEST)
+
+
+def judged(name: str, which: int, place: str) -> list[tuple[int, int, int]]:
+    """(m, n, k) of the products that a winner was measured on; empty where that is not known."""
+    try:
+        return [(int(m), int(n), int(k)) for m, n, k, *_ in entries()[key(name, which, place)]["lanes"]]
+    except (KeyError, TypeError, ValueError):
+        return []

@@ -6,10 +6,13 @@ kernels that it is told by name.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -94,10 +97,40 @@ def build(calls, archs, jobs=None, out=None):
         context = multiprocessing.get_context("spawn")
         at_most = min(jobs or os.cpu_count() or 1, len(names) or 1)
         with ProcessPoolExecutor(at_most, context, child, (calls, archs)) as pool:
-            for each in as_completed([pool.submit(compiled, name, out) for name in names]):
-                yield each.result()
+            try:
+                for each in as_completed([pool.submit(compiled, name, out) for name in names]):
+                    yield each.result()
+            finally:
+                pool.shutdown(cancel_futures=True)  # where who asked has had enough
 
     return len(names), refused, made()
+
+
+APART = "from nbkernels.commands import cubins; cubins.serve()"
+
+
+def apart(calls, archs, seconds):
+    """Compile the kernels of calls() by a process of its own and its children, for so many seconds at most: yields (how
+    many are done, of how many). In this process's place, whose main module its children would run again."""
+    task, pipe = pickle.dumps((calls, archs, seconds)), subprocess.PIPE
+    command = [sys.executable, "-c", APART]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as made:
+        with contextlib.suppress(BrokenPipeError), made.stdin:
+            made.stdin.write(task)
+        for line in made.stdout:
+            yield tuple(map(int, line.split()))
+
+
+def serve():
+    """What such a process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and closes the pipe
+    calls, archs, seconds = pickle.load(sys.stdin.buffer)
+    end, (count, _, made) = time.perf_counter() + seconds, build(calls, archs)
+    with contextlib.suppress(BrokenPipeError), contextlib.closing(made):
+        for done, _ in enumerate(made, 1):
+            print(done, count, flush=True)
+            if time.perf_counter() > end:
+                break
 
 
 def prepare(calls, archs):

@@ -37,7 +37,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
             made = planned(*map(placed, (out, None, a, b)), kind, k, mode=mode)
             config = made.launches[0][0].config
             packed = sorted(side.operand for side in copies(made).values())
-            return dict(path=f"tier {config.tier}", mode=mode, tile=str(config), copies=packed, flops=flops)
+            tile = f"{config}{', tuned' * made.tuned}"
+            return dict(path=f"tier {config.tier}", mode=mode, tile=tile, copies=packed, flops=flops)
         if items:
             return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None

@@ -17,6 +17,7 @@ SIZES = {
 }
 MOST = 1 << 16  # of a shape's size: three such matrices of float64 have 96 GiB, more is a slip of the pen
 WAYS = 100_000  # combinations of sizes that are looked at
+WORDS = {"tier": {each: each for each in ("S", "D", "D8", "M", "W")}, "split": {"0": False, "1": True}}  # are no sizes
 
 
 class Impossible(ValueError):
@@ -79,11 +80,22 @@ def values(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def words(name, asked) -> list:
+    """What a tier or a split is asked to be."""
+    given = asked.split(",") if isinstance(asked, str) else asked if isinstance(asked, list | tuple) else [asked]
+    known = WORDS[name] | {value: value for value in WORDS[name].values()}
+    if not given or not all(isinstance(each, str | bool) and each in known for each in given):
+        raise Impossible(f"tiles {name}={asked}: of {', '.join(WORDS[name])} are wanted")
+    return list(dict.fromkeys(known[each] for each in given))
+
+
 def tiles(asked, names) -> dict[str, list[int]]:
     """{name of a size: values} from {"kc": [128, 256]}, {"kc": "128:512"} or ["kc=128:512", ...].
 
     >>> tiles(["kc=128:512", "mr=4,6"], ("mr", "kc"))
     {'kc': [128, 256, 512], 'mr': [4, 6]}
+    >>> tiles(["tier=M,W", "split=1"], ("tier", "split"))
+    {'tier': ['M', 'W'], 'split': [True]}
     """
     if not asked:
         return {}
@@ -94,10 +106,13 @@ def tiles(asked, names) -> dict[str, list[int]]:
         asked = {name: sizes for name, _, sizes in pairs}
     found = {}
     for name, sizes in asked.items():
-        if name == "stages":
+        if name == "stages" and name not in names:
             raise Impossible("tiles stages: the CUDA kernels have two slices in shared memory, no other number")
         if name not in names:
             raise Impossible(f"tiles {name!r}: there are {', '.join(names)}")
+        if name in WORDS:
+            found[name] = words(name, sizes)
+            continue
         sizes = values(sizes) if isinstance(sizes, str) else [sizes] if isinstance(sizes, int) else list(sizes)
         if not sizes or not all(type(size) is int and size > 0 for size in sizes):
             raise Impossible(f"tiles {name}={sizes}: positive whole numbers are wanted")

@@ -16,12 +16,14 @@ def options(parser) -> None:
     add("--shape", nargs="+", action="append", metavar="M N K|CLASS",
         help=f"a product's sizes, or a class: {', '.join(CLASSES)}; may be repeated (every class)")  # fmt: skip
     add("--dtype", default="float32", help="(%(default)s)")
+    add("--mode", choices=["chain", "tf32"], help="of products on CUDA: chain of float16 and bfloat16, tf32 of float32")
     add("--layout", nargs="+", metavar="NN", help="NN, NT, TN, TT: T where columns are contiguous (all four)")
     add("--threads", type=int, nargs="+", metavar="N", help="judge by so many threads (all, and one)")
     add("--device", choices=["cpu", "cuda"], default="cpu", help="(%(default)s)")
     add("--tiles", nargs="+", action="extend", metavar="NAME=SIZES",
-        help="sweep these sizes: kc=128,256, kc=128:1024 (doubling), kc=128:512:64; mr nr kc nb mc nc on the CPU, bm "
-        "bn bk tm tn on CUDA (candidates around the default, and far from it)")  # fmt: skip
+        help="sweep these sizes: kc=128,256, kc=128:1024 (doubling), kc=128:512:64; mr nr kc nb mc nc on the CPU; on "
+        "CUDA tier=M,W bm bn bk stages warps raster split=0,1, before compute capability 8.0 bm bn bk tm tn "
+        "(candidates around the default, and far from it)")  # fmt: skip
     add("--budget", type=_seconds, default=BUDGET, metavar="SECONDS", help="for all of it (%(default)s)")
     add("--dry-run", action="store_true", help="say what would be timed, and time nothing")
     add("--no-keep", action="store_true", help="measure, and keep nothing")
@@ -69,7 +71,7 @@ def _managed(args) -> int:
     from . import keep
     from .run import backend
 
-    side = backend(args.device, args.dtype)
+    side = backend(args.device, args.dtype, args.mode)
     store = side.store()
     if store is None:
         print("tune: nothing is kept: there is no directory of this user's to keep it in", file=sys.stderr)
@@ -122,7 +124,7 @@ def _tuned(args) -> int:
     from .ask import Impossible
     from .run import Plan, backend, tune
 
-    side = backend(args.device, args.dtype)
+    side = backend(args.device, args.dtype, args.mode)
     shapes = _shapes(args.shape)
     for name in args.axes or ():
         if name not in side.names:

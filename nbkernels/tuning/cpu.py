@@ -116,10 +116,14 @@ class Cpu:
                 raise Impossible(f"threads {count}: there are {self.available}")
         return [(*shape, layout, count) for count in threads for layout in layouts for shape in shapes]
 
-    def compile(self, candidates, end, heard) -> None:
+    def judging(self, shapes, sizes):
+        """The shapes that a winner is judged by: those that are asked for and those of the class."""
+        return [*shapes, *sizes]
+
+    def compile(self, work, end, heard) -> None:
         """What the candidates need, apart from the races: a product by each register tile, until `end`. What fails says
         so there."""
-        tiles = list({(each.mr, each.nr): each for each in candidates}.values())
+        tiles = list({(each.mr, each.nr): each for each, _ in work}.values())
         for i, each in enumerate(tiles):
             for layout in ("NN", "TN"):
                 self.prepare((2 * each.mr, each.nr, 64, layout, 1))

@@ -8,10 +8,12 @@ import importlib.metadata
 import json
 from pathlib import Path
 
+from ..winners import sound
 from .ask import Impossible
 
 FORMAT = "nbkernels tiles 1"
-ORDER = ("mr", "nr", "kc", "nb", "mc", "nc", "bm", "bn", "bk", "tm", "tn")  # of sizes, as people read them
+# Of sizes, as people read them.
+ORDER = ("mr", "nr", "kc", "nb", "mc", "nc", "tier", "bm", "bn", "bk", "tm", "tn", "stages", "warps", "raster", "split")
 VERSIONS = ("nbkernels", "numba", "llvmlite")
 
 
@@ -100,7 +102,8 @@ def export(store, file) -> int:
 
 
 def read(file) -> dict:
-    """The winners that an exported file holds, sets of positive sizes under keys; Impossible where it is none."""
+    """The winners that an exported file holds, sets of positive sizes under keys, and a config's tier and split;
+    Impossible where it is none."""
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -112,5 +115,6 @@ def read(file) -> dict:
 
 def _whole(key, entry) -> bool:
     sizes = entry.get("candidate") if isinstance(entry, dict) else None
-    numbers = isinstance(sizes, dict) and sizes and all(type(size) is int and size > 0 for size in sizes.values())
-    return bool(numbers and key.startswith("gemm ") and " on " in key)
+    kinds = {"tier": "str", "split": "bool"}
+    whole = isinstance(sizes, dict) and sizes and all(sound(x, kinds.get(name, "int")) for name, x in sizes.items())
+    return bool(whole and key.startswith("gemm ") and " on " in key)

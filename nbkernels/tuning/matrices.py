@@ -18,11 +18,16 @@ def matrix(rng, rows: int, columns: int, dtype: str) -> np.ndarray:
     x = rng.standard_normal((rows, columns), np.float32 if dtype != "float64" else np.float64)
     if dtype.startswith("complex"):
         x = x + 1j * rng.standard_normal((rows, columns))
-    if dtype == "bfloat16":
+    return x.astype(dtype_of(dtype))
+
+
+def dtype_of(name: str) -> np.dtype:
+    """NumPy's dtype of a name, of bfloat16 ml_dtypes'."""
+    if name == "bfloat16":
         import ml_dtypes
 
-        return x.astype(ml_dtypes.bfloat16)
-    return x.astype(dtype)
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
 
 
 def memory() -> float:

@@ -19,16 +19,18 @@ COMPILING = 0.4  # of the budget, at most
 DEVICES = ("cpu", "cuda")
 
 
-def backend(device, dtype):
+def backend(device, dtype, mode=None):
     """The device's side of the tuner, or Impossible."""
     if device == "cpu":
         from .cpu import Cpu
 
+        if mode:
+            raise ask.Impossible(f"mode {mode!r}: of device cuda")
         return Cpu(dtype)
     if device == "cuda":
-        from .cuda import Cuda
+        from .cuda import side
 
-        return Cuda(dtype)
+        return side(dtype, mode)
     raise ask.Impossible(f"device {device!r}: one of {', '.join(DEVICES)} is wanted")
 
 
@@ -62,9 +64,14 @@ class Plan:
         return self.side.lanes(shapes, self.layouts[:1], [max(self.threads)])
 
     def judging(self, name, layout):
-        """Where the best one is held against the default: the shapes of the class and those asked for."""
-        shapes = dict.fromkeys((*self.shapes[name], *ask.SIZES[name]))
+        """Where the best one is held against the default."""
+        shapes = dict.fromkeys(self.side.judging(self.shapes[name], ask.SIZES[name]))
         return self.side.lanes(shapes, [layout], self.threads)
+
+    def work(self):
+        """(candidate, lane) of all that is going to race."""
+        return [(each, lane) for name in self.shapes for each in (self.side.default, *self.candidates[name])
+                for lane in self.racing(name)]  # fmt: skip
 
     def __str__(self):
         lines = []
@@ -78,16 +85,17 @@ class Plan:
 
 
 def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu", tiles=None, budget=BUDGET, save=True,
-         heard=None, side=None):  # fmt: skip
+         mode=None, heard=None, side=None):  # fmt: skip
     """Find the tiles that are fastest here for matrix products, keep those that are, and use them from then on.
 
     `shape` is (m, n, k), a class ("square", "tall", "wide", "deep", "flat") or a list of these, by default every class;
     `layout` "NN", "NT", "TN", "TT" or several, by default all; `threads` how many, by default all and one; `tiles`
     sizes to sweep in place of those around the default, as {"kc": [128, 256]} or ["kc=128:512:64"] (mr, nr, kc, nb, mc,
-    nc on the CPU, bm, bn, bk, tm, tn on CUDA); `budget` seconds. Winners that are faster than the default by 3 %, and
-    by more than the default differs from itself, at every shape and number of threads are kept for the layout and
-    class, unless `save` is False. Returns a Tuning: `rows`, `kept`, `json(file)`, `csv(file)`, `plot(file)`; it prints
-    as a table.
+    nc on the CPU; on CUDA tier, bm, bn, bk, stages, warps, raster, split, before compute capability 8.0 bm, bn, bk, tm,
+    tn); `budget` seconds; `mode` "chain" or "tf32", of products on CUDA. Winners that are faster than the default by
+    3 %, and by more than the default differs from itself, at every shape and number of threads are kept for the layout
+    and class, unless `save` is False. Returns a Tuning: `rows`, `kept`, `json(file)`, `csv(file)`, `plot(file)`; it
+    prints as a table.
 
     ValueError: what was asked for cannot be had, or another tune is at work. KeyboardInterrupt ends the measuring, not
     the result: `interrupted` says so.
@@ -97,7 +105,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     >>> sorted(row.tiles["kc"] for row in found.rows)[:2]
     [32, 64]
     """
-    side = side or backend(device, dtype)
+    side = side or backend(device, dtype, mode)
     plan = Plan(side, shape, layout, threads, tiles)
     if not 0 < budget < math.inf:
         raise ask.Impossible(f"budget {budget}: a positive number of seconds is wanted")
@@ -112,8 +120,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
         try:
             if shape is None and not plan.sweep:
                 _machine(side, store, found, end, heard)
-            every = dict.fromkeys(each for name in names for each in plan.candidates[name])
-            side.compile([side.default, *every], begun + COMPILING * budget, heard)
+            side.compile(plan.work(), begun + COMPILING * budget, heard)
             for i, name in enumerate(names):
                 left = end - time.perf_counter()
                 until = time.perf_counter() + max(0.0, left) / (len(names) - i)

@@ -7,7 +7,22 @@ from .products import PRODUCTS
 from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
+WINNERS = "tests/on_cuda/test_winners.py"
 HOST = [
+    # -- winners of CUDA products where they do not belong
+    ("cuda/tuned.py", "low <= size <= high", "low <= size", f"{WINNERS} -k slot"),
+    ("cuda/tuned.py", "(m * n, a.shape[1])", "(m * n, m)", f"{WINNERS} -k slot"),
+    ("cuda/tuned.py", 'not (config.tier == "W" and by_columns)', "True", f"{WINNERS} -k by_columns"),
+    ("cuda/tuned.py", "if (config.tier in TENSOR) != tensor:", "if False:", f"{WINNERS} -k refuses_tiers"),
+    ("cuda/tuned.py", 'name = "int8" if takes', "name = kind.a if takes", f"{WINNERS} -k any_sign"),
+    ("cuda/tuned.py", 'f"{name} {mode}" if mode else name', "name", f"{WINNERS} -k every_tier_and_few"),
+    ("cuda/product/gemm.py", "split=own.split and k > SEGMENT", "split=own.split", f"{WINNERS} -k split"),
+    ("cuda/product/gemm.py", "if config is None and k else", "if config is None else", f"{WINNERS} -k slot"),
+    ("cuda/product/config.py", "if not 1 <= config.raster <= 64:", "if False:", f"{WINNERS} -k cannot_be_used"),
+    ("cuda/product/config.py", "2 * DEPTHS[dtype]", "DEPTHS[dtype]", "tests/on_cuda/test_product_engine.py -k refused"),
+    ("winners.py", "type(value).__name__ == kind and", "", f"{WINNERS} -k cannot_be_used"),
+    ("tuning/cuda.py", "driver.clear(self._arrays[2])", "pass", f"{WINNERS} -k none_at_all"),
+    ("tuning/cuda.py", "tobytes() != self._expected", "tobytes() == 0", f"{WINNERS} -k none_at_all"),
     # -- what is lost where nobody looks: exceptions, writes after a call, places to keep things
     (
         "jit/compile/error_model.py",

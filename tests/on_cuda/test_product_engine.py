@@ -105,7 +105,7 @@ def test_a_schedule_gives_each_tile_one_block(m, n, items, segments):
 
 def test_a_config_that_cannot_be_is_refused_with_reasons():
     for config, chain, cc, reason in (
-        (GemmConfig("X", 64, 64, 8, 3, 2), "float32", (9, 0), "tier 'X' is none of S, D, D8, M"),
+        (GemmConfig("X", 64, 64, 8, 3, 2), "float32", (9, 0), "tier 'X' is none of S, D, D8, M, W"),
         (GemmConfig("S", 64, 64, 8, 1, 2), "float32", (9, 0), "stages=1"),
         (GemmConfig("S", 64, 64, 8, 3, 2), "float32", (7, 5), "compute capability 7.5 is below 8.0"),
         (GemmConfig("S", 96, 64, 8, 3, 2), "float32", (9, 0), "96 x 64 is not made of powers of two"),
@@ -113,6 +113,9 @@ def test_a_config_that_cannot_be_is_refused_with_reasons():
         (GemmConfig("D", 64, 64, 16, 3, 4), "float32", (9, 0), "tier D multiplies float64, not float32"),
         (GemmConfig("D8", 128, 128, 16, 6, 8), "float64", (8, 6), "bytes of shared memory are more than 101376"),
         (GemmConfig("D", 64, 64, 16, 3, 4), "float64", (8, 0), "no mma.sync of 16 rows in float64"),
+        (GemmConfig("M", 64, 64, 16, 3, 4), "bfloat16", (9, 0), "bk=16 is not a multiple of 32, two steps in turn"),
+        (GemmConfig("S", 8, 128, 8, 3, 1), "int64", (9, 0), "1 warps do not cover 8 x 128"),  # by lanes in one row
+        (GemmConfig("S", 64, 64, 8, 3, 2, 65), "float32", (9, 0), "raster=65 is not from 1 to 64"),
     ):
         reasons = legal(config, chain, cc)
         assert any(reason in each for each in reasons), reasons

@@ -86,6 +86,8 @@ def legal(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
     """
     if config.tier not in LEGAL:
         return [f"tier {config.tier!r} is none of {', '.join(LEGAL)}"]
+    if not 1 <= config.raster <= 64:
+        return [f"raster={config.raster} is not from 1 to 64 rows of tiles"]
     return LEGAL[config.tier](config, chain, cc)
 
 
@@ -161,10 +163,10 @@ def _mixed(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
         return reasons
     if part(config, "float32") is None:
         return [f"{config.warps} warps do not cover {config.bm} x {config.bn} by 16 x 8 elements"]
-    threads, wide = WARP * config.warps, PIECE // BYTES[dtype]
+    threads, wide, two = WARP * config.warps, PIECE // BYTES[dtype], 2 * DEPTHS[dtype]
     reasons = {
         f"{config.each} elements a thread are more than 128": config.each > 128,
-        f"bk={config.bk} is not a multiple of {DEPTHS[dtype]}": config.bk % DEPTHS[dtype] != 0,
+        f"bk={config.bk} is not a multiple of {two}, two steps in turn": config.bk % two != 0,
         f"{threads} threads do not copy whole slices of {config.bm}, {config.bn} x {config.bk}":
             any(lines * config.bk % (wide * threads) for lines in (config.bm, config.bn)) or threads % config.bk != 0,
     }  # fmt: skip
@@ -172,9 +174,27 @@ def _mixed(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
     return found or common(config, "float32", cc, shared(config, "float32", Access("k", 1), Access("l", 1), dtype))
 
 
+def _wgmma(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
+    from .tensor import stages
+    from .tensormap import LINE
+
+    if dtype not in DEPTHS:
+        return [f"tier W multiplies {', '.join(DEPTHS)}, not {dtype}"]
+    if config.bm not in (64, 128) or config.bn % 16 or not 16 <= config.bn <= 256:
+        return [f"{config.bm} x {config.bn} is not 64 or 128 x 16, 32, ..., 256"]
+    most, depth = stages(config.bm, config.bn), LINE // BYTES[dtype]
+    reasons = {
+        f"compute capability {cc[0]}.{cc[1]} has no wgmma": cc != (9, 0),
+        f"bk={config.bk} is not the {depth} of a line of shared memory": config.bk != depth,
+        f"{config.warps} warps do not make 16 of {config.bm} rows each": config.warps != config.bm // 16,
+        f"stages={config.stages}: shared memory has room for 2 to {most}": not 2 <= config.stages <= most,
+    }
+    return [reason for reason, holds in reasons.items() if holds]
+
+
 # Steps of k of one mma.sync, by the operands' dtype; float32 enters as tfloat32.
 DEPTHS = {"bfloat16": 16, "float16": 16, "float32": 8, "int8": 32, "uint8": 32}
-LEGAL = {"S": _simt, "D": _double, "D8": _double, "M": _mixed}
+LEGAL = {"S": _simt, "D": _double, "D8": _double, "M": _mixed, "W": _wgmma}
 
 
 def candidates(tier: str, chain: str, cc: tuple[int, int]) -> list[GemmConfig]:

@@ -16,6 +16,7 @@ import numpy as np
 from ...jit.ir.kind import BYTES, Kind, wrapped
 from ..launch import Kernel, capability, launch, multiprocessors, pointer
 from ..memory import empty
+from ..tuned import fastest
 from .choose import choose, resident
 from .config import PIECE, SEGMENT, WARP, GemmConfig
 from .end import Ending, arguments
@@ -52,6 +53,7 @@ class Plan:
     a: Matrix
     b: Matrix
     ending: Ending | None = None
+    tuned: bool = False  # whether the config is the tuner's
 
     @property
     def segments(self) -> int:
@@ -84,13 +86,22 @@ class Plan:
 
 
 def plan(
-    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None, ending: Ending | None = None
-) -> Plan | Tensors:
-    """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
+    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None, ending: Ending | None = None,
+    own: GemmConfig | None = None,
+) -> Plan | Tensors:  # fmt: skip
+    """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors).
+
+    `own`, the tuner's config, is taken where tensor maps describe the operands, once these are packed, or none are
+    asked for; without it the library chooses.
+    """
     m, n, k, items = sizes
     tensor = config is None and k > 0 and takes(kind, mode)
     if tensor:
         a, b = packing(a, b, sizes, kind, device)
+    if own:
+        own = replace(own, split=own.split and k > SEGMENT)
+        if found := plan(c, x, a, b, sizes, kind, device, own, mode, ending):
+            return replace(found, tuned=True)
     if (tensor and device[0] == (9, 0)) or (config and config.tier == "W"):
         found = tensors(c, x, a, b.transposed, sizes, kind, device, config, ending)
         if found or config:
@@ -118,14 +129,16 @@ def plan(
 
 
 def planned(
-    out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, ending: Ending | None = None
-) -> Plan | Tensors:
-    """How `multiply` goes about it on the current device."""
+    out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, ending: Ending | None = None,
+    winner=fastest,
+) -> Plan | Tensors:  # fmt: skip
+    """How `multiply` goes about it on the current device; `winner` says which config goes before the library's."""
     *items, m, n = out.shape
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
     by = None if x is None else Matrix.of(x, out.shape)
     sizes, device = (m, n, k, *items, 1)[:4], (capability(), multiprocessors())
-    return plan(c, by, left, right, sizes, kind, device, config, mode, ending)
+    own = winner(out, a, b, kind, mode) if config is None and k else None
+    return plan(c, by, left, right, sizes, kind, device, config, mode, ending, own)
 
 
 def multiply(
@@ -137,7 +150,12 @@ def multiply(
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
-    made, room = packed(planned(out, x, a, b, kind, k, config, mode, ending), out)
+    run(planned(out, x, a, b, kind, k, config, mode, ending), out, beta, alpha, kind)
+
+
+def run(made: Plan | Tensors, out, beta, alpha, kind: Kind) -> None:
+    """Launch what is planned."""
+    made, room = packed(made, out)
     factors = factor(beta, kind), factor(alpha, kind)
     sums = empty((made.words,), out, np.dtype(kind.word)) if made.words else None
     work = pointer(sums) if sums else pointer(out)

@@ -100,7 +100,7 @@ class Part:
 @functools.cache
 def part(config: GemmConfig, chain: str) -> Part | None:
     """The part of a thread, or None where warps do not cover the tile: a warp's as square as it can be, so that it
-    reads the least of shared memory; of two alike, the taller.
+    reads the least of shared memory; of two alike, the taller. Its lanes stand in two rows and columns at the least.
 
     >>> part(GemmConfig("S", 128, 256, 8, 4, 8), "float32")
     Part(tm=8, tn=16, lm=8, ln=4, down=2, across=4)
@@ -112,7 +112,7 @@ def part(config: GemmConfig, chain: str) -> Part | None:
         shapes = [(8, 4, 2 * i, config.each // (2 * i)) for i in (1, 2, 4) if config.each % (4 * i) == 0]
     else:
         tm, tn = PARTS[config.each]
-        shapes = [(lm, WARP // lm, tm, tn) for lm in (1, 2, 4, 8, 16, 32)]
+        shapes = [(lm, WARP // lm, tm, tn) for lm in (2, 4, 8, 16)]
     for lm, ln, tm, tn in shapes:
         down, across = config.bm // (lm * tm), config.bn // (ln * tn)
         if down * across == config.warps and (down * lm * tm, across * ln * tn) == (config.bm, config.bn):

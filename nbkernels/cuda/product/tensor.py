@@ -110,6 +110,7 @@ class Tensors:
     b: object
     multiprocessors: int
     ending: Ending | None = None
+    tuned: bool = False  # whether the config is the tuner's
 
     @property
     def tiles(self) -> int:
