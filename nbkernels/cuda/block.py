@@ -24,12 +24,15 @@ from .kernels.elements import stored
 from .kernels.functions import SIMULATED, inlined
 from .kernels.stage import SHORT
 from .kinds import kind_of
+from .product.config import WARP, GemmConfig
 from .tiles import PIECE, Tiles, default, given
 
 if SIMULATED:
     from .kernels import simulator
 else:
     from numba.cuda.extending import intrinsic
+
+    from .product import collective
 
 HALVES, SMALL = ("float16", "bfloat16"), ("int8", "uint8")
 
@@ -41,9 +44,11 @@ class BlockGemm(ModuleType):
     `nbkernels.mm` knows, or float32 from float16 or bfloat16, or int32 from int8 and uint8. Chains are float32 for
     halves, int32 for smaller integers and bool, else of C's dtype. In kernels bfloat16 arrays are seen as uint16.
     `tiles` are (bm, bn, bk, tm, tn): the tile of C is bm x bn, a thread's part of it tm x tn, and slices of A and B go
-    through shared memory bk deep; nbkernels.cuda.tiles.illegal(tiles, dtype of chains) says what is wrong with some.
-    All are constants of the kernel that is compiled, and so are the attributes bm, bn, bk, tm, tn, `threads` and
-    `shared` (bytes). The kernel is launched with blocks of `threads` threads, all of which make these calls:
+    through shared memory bk deep; nbkernels.cuda.tiles.illegal(tiles, dtype of chains) says what is wrong with some. Or
+    they are a GemmConfig of nbkernels.cuda.product.config, and the block's warps multiply by matrix units: of tier "M"
+    halves, bytes, and float32 rounded to tfloat32; of "D" float64 (compute capability 9.0; "D8": 8.0). All are
+    constants of the kernel that is compiled, and so are the attributes bm, bn, bk, tm, tn, `threads` and `shared`
+    (bytes). The kernel is launched with blocks of `threads` threads, all of which make these calls:
 
     zeros()                             chains of this thread, at 0: a local array of (tm, tn), in registers
     scratch()                           shared memory for multiply; call it once in a kernel, and use it again
@@ -62,7 +67,9 @@ class BlockGemm(ModuleType):
 
     Order of summation: each element is one chain of fused multiply-adds in increasing k, carried on from one multiply
     to the next; then fma(beta, c, alpha*chain). So up to 4096 steps of k have the bits of `nbkernels.addmm`, whatever
-    the tiles; beyond, these come of one chain for each 4096 steps, stored with beta=1 after the first.
+    the tiles; beyond, these come of one chain for each 4096 steps, stored with beta=1 after the first. Tier M adds in
+    the order of its instructions, 16 steps of halves, 8 of tfloat32, and has the bits of `addmm` by tensor cores where
+    every multiply but the last has a multiple of that many; whole numbers are exact, and D has the chain's bits.
 
     Raises ValueError or TypeError for dtypes, tiles or conj that there are not, and, where the kernel is compiled,
     Numba's TypingError for arrays of other dtypes or dimensions and for factors that the dtype cannot take. Sizes
@@ -94,11 +101,17 @@ class BlockGemm(ModuleType):
             toolchain.ready()  # the kernel that calls it is compiled by Numba
         if tiles is None:
             tiles = default(GemmProblem(64, 64, 64, kind.chain), 1)
-        tiles = given(tiles, kind.chain)
+        units = isinstance(tiles, GemmConfig)
+        tiles = _of_units(tiles, kind) if units else given(tiles, kind.chain)
         super().__init__(f"BlockGemm {' '.join(names)} {tiles}", type(self).__doc__)
-        self.bm, self.bn, self.bk, self.tm, self.tn = tiles
-        self.threads, self.shared = tiles.threads, tiles.shared(BYTES[kind.chain])
-        self.zeros, self.scratch, self.multiply, self.store, self.place = _functions(tiles, kind, *names)
+        self.bm, self.bn, self.bk, self.threads = tiles.bm, tiles.bn, tiles.bk, tiles.threads
+        if units:
+            (self.tm, self.tn), self.shared = collective.fragment(tiles, kind), collective.size(tiles, kind)
+            self.threads = WARP * tiles.warps
+        else:
+            self.tm, self.tn, self.shared = tiles.tm, tiles.tn, tiles.shared(BYTES[kind.chain])
+        made = _by_units if units else _functions
+        self.zeros, self.scratch, self.multiply, self.store, self.place = made(tiles, kind, *names)
 
     def __repr__(self):
         wrong = missing()
@@ -119,7 +132,7 @@ def missing() -> str | None:
 
 def named(dtype) -> str:
     """A dtype's name; bfloat16 is NumPy's only by ml_dtypes."""
-    return dtype if dtype == "bfloat16" else np.dtype(dtype).name
+    return "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name
 
 
 def checked(a: str, b: str, out: str, conj: str) -> Kind:
@@ -133,20 +146,23 @@ def checked(a: str, b: str, out: str, conj: str) -> Kind:
     return kind_of(a, b, out, conj)
 
 
-@functools.cache
-def _functions(tiles: Tiles, kind: Kind, a: str, b: str, out: str):
-    """zeros, scratch, multiply, store and place, as kernels call them."""
-    PART, (ROOM_A, ROOM_B), WORD, PLANES = fragment(tiles, kind), slices(tiles, kind), word(kind), kind.planes
-    SIZE_A, SIZE_B, SIZE_C = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
-    WIDE, DOWN, ACROSS = PIECE // BYTES[kind.chain], tiles.bm // tiles.tm, tiles.bn // tiles.tn
-    loop, end, part = mainloop(tiles, kind), finish(tiles, kind, False), lanes(tiles, kind)
-    at_a, at_b, at_c = address(a, kind.a, "a"), address(b, kind.b, "b"), address(out, kind.out, "c")
-    known = number(out)
-    TRUTH = out == "bool"
+def _of_units(config: GemmConfig, kind: Kind) -> GemmConfig:
+    """The config; a ValueError where a block's matrix units cannot go by it."""
+    reasons = ["the simulator has no matrix units"] if SIMULATED else collective.refused(config, kind)
+    if reasons:
+        raise ValueError(f"no block gemm of {kind} goes by {config}: {'; '.join(reasons)}")
+    return config
 
-    @inlined
-    def thread():
-        return SHORT(cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z))
+
+@inlined
+def thread():
+    return SHORT(cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z))
+
+
+@functools.cache
+def factor(kind: Kind, out: str):
+    """factor(value): alpha or beta as a word, or two."""
+    known, TRUTH, WORD = number(out), out == "bool", word(kind)
 
     @inlined
     def real(value):
@@ -156,7 +172,45 @@ def _functions(tiles: Tiles, kind: Kind, a: str, b: str, out: str):
     def both(value):
         return WORD(known(value).real), WORD(known(value).imag)
 
-    factor = real if PLANES == 1 else both
+    return real if kind.planes == 1 else both
+
+
+@functools.cache
+def _by_units(config: GemmConfig, kind: Kind, a: str, b: str, out: str):
+    """zeros, scratch, multiply, store and place, as kernels call them, by matrix units."""
+    SIZE_A, SIZE_B, SIZE_C = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
+    zeros, scratch, loop, end, part = collective.functions(config, kind)
+    at_a, at_b, at_c = address(a, kind.a, "a"), address(b, kind.b, "b"), address(out, kind.out, "c")
+    word_of = factor(kind, out)
+
+    @inlined
+    def multiply(chains, a, b, scratch):
+        cuda.syncthreads()
+        left = at_a(a), a.strides[0] // SIZE_A, a.strides[1] // SIZE_A
+        right = at_b(b), b.strides[0] // SIZE_B, b.strides[1] // SIZE_B
+        loop(chains, scratch, thread(), left, a.shape[0], right, b.shape[1], a.shape[1])
+
+    @inlined
+    def store(c, chains, alpha=1, beta=0):
+        to = at_c(c), c.strides[0] // SIZE_C, c.strides[1] // SIZE_C
+        end(chains, thread(), to, c.shape[0], c.shape[1], word_of(beta), word_of(alpha), beta != 0)
+
+    @inlined
+    def place(i, j):
+        return part(thread(), i, j)
+
+    return zeros, scratch, multiply, store, place
+
+
+@functools.cache
+def _functions(tiles: Tiles, kind: Kind, a: str, b: str, out: str):
+    """zeros, scratch, multiply, store and place, as kernels call them."""
+    PART, (ROOM_A, ROOM_B), WORD = fragment(tiles, kind), slices(tiles, kind), word(kind)
+    SIZE_A, SIZE_B, SIZE_C = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
+    WIDE, DOWN, ACROSS = PIECE // BYTES[kind.chain], tiles.bm // tiles.tm, tiles.bn // tiles.tn
+    loop, end, part = mainloop(tiles, kind), finish(tiles, kind, False), lanes(tiles, kind)
+    at_a, at_b, at_c = address(a, kind.a, "a"), address(b, kind.b, "b"), address(out, kind.out, "c")
+    word_of = factor(kind, out)
 
     @inlined
     def zeros():
@@ -181,7 +235,7 @@ def _functions(tiles: Tiles, kind: Kind, a: str, b: str, out: str):
     def store(c, chains, alpha=1, beta=0):
         to, down, across = at_c(c), c.strides[0] // SIZE_C, c.strides[1] // SIZE_C
         end(chains, thread(), to, down, across, 0, c.shape[0], 0, c.shape[1], to, down, across, to, down, across,
-            factor(beta), factor(alpha), beta != 0, False)  # fmt: skip
+            word_of(beta), word_of(alpha), beta != 0, False)  # fmt: skip
 
     @inlined
     def place(i, j):

@@ -19,6 +19,8 @@ SMALL = {} if EVERY else {"language_model": ("1", "256")}  # one layer
 def test_example(path, tmp_path):
     if path.stem == "dask_cluster":
         pytest.importorskip("distributed", reason="lacks distributed")
+    if path.stem.endswith("_on_cuda"):
+        pytest.importorskip("numba_cuda", reason="lacks the CUDA wheels")
     command = [sys.executable, "-W", "error", str(path), *SMALL.get(path.stem, ())]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr

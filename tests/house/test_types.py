@@ -126,7 +126,8 @@ def test_mistakes_are_found_and_nothing_else(module, checker, tmp_path):
     (tmp_path / "mistakes.py").write_text(HEAD + MISTAKES)
     (tmp_path / "right.py").write_text(HEAD + RIGHT)
     (tmp_path / "tensors.py").write_text(ON_TENSORS)
-    examples = sorted(map(str, (ROOT / "examples").glob("*.py")))
+    # numba.cuda's annotations are not those of kernels: cuda.blockIdx.x is a property, kernel[blocks] None
+    examples = sorted(str(path) for path in (ROOT / "examples").glob("*.py") if "_on_cuda" not in path.stem)
     found = checker(["mistakes.py", "right.py", "tensors.py", *examples], tmp_path)
     lines = {file: sorted({line for name, line, _ in found if name == file}) for file, _, _ in found}
     first = HEAD.count("\n") + 1

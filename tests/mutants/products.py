@@ -7,7 +7,8 @@ COPIES, PARTS, TILES = (f"{TESTS} -k {name}" for name in ("copies", "parts", "sc
 NOTHING, SMALL = f"{TESTS} -k nothing_is_read", f"{TESTS} -k 'every_config and 32x32x16 and float32'"
 SEGMENTS, BATCHES = f"{TESTS} -k 'test_segments and float32'", f"{TESTS} -k 'batches and 16x16x16'"
 COMPLEX = f"{TESTS} -k 'every_config and complex64 and 32x32x16'"
-ENDS, OWN = "tests/on_cuda/test_epilogues.py", "tests/on_cuda/test_epilogues.py -k 'own_rows"
+UNITS, ENDS = "tests/on_cuda/test_block_units.py", "tests/on_cuda/test_epilogues.py"
+OWN = f"{ENDS} -k 'own_rows"
 ZERO, DOUBLE = f"{TESTS} -k underflow", f"{TESTS} -k 'every_config and float64 and D 32x32x16'"
 
 PRODUCTS = [
@@ -54,6 +55,12 @@ PRODUCTS = [
     ("gemm.py", "ending.end.out == (kind.out, kind.out)", "True", f"{ENDS} -k 'functions_end and scaled-float64'"),
     ("../kernels/chain.py", 'f"item * {at}[3] + r', 'f"r', f"{OWN} and D'"),
     ("../kernels/chain.py", "int(end.before), 0", "0, 0", f"{OWN} and D'"),
+    ("collective.py", "16 * i + j % 4 // 2 * 8", "8 * i + j % 4 // 2 * 8", f"{UNITS} -k places"),
+    ("collective.py", "WN + 2 * pair", "WN + pair", f"{UNITS} -k places"),
+    ("collective.py", "(b[0], b[2], b[1], I64(0)), n", "(b[0], b[1], b[2], I64(0)), n", f"{UNITS} -k results"),
+    ("collective.py", "mainloop(made, True)", "mainloop(made)", f"{UNITS} -k results"),
+    ("copy.py", '"" if slice_.access.generic else', '".global" if slice_.access.generic else', f"{UNITS} -k example"),
+    ("../block.py", "cuda.syncthreads()\n        left", "left", f"{UNITS} -k example"),
     ("../epilogue.py", "[apart([out], x)", "[x", f"{ENDS} -k overlap"),
     ("../epilogue.py", "self.before is None or not any", "True or not any", f"{ENDS} -k overlap"),
 ]  # fmt: skip

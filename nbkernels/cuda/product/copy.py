@@ -100,7 +100,7 @@ def narrow(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
         left = (lines, depth) if slice_.by_lines else (depth, lines)
         for q, (source, along, across, _) in enumerate(places(builder, slice_, threads, place, line, k)):
             inside = [(left[0], along), (left[1], across)] if guarded else []
-            bits = ptx.load_narrow(builder, size, source, inside)
+            bits = ptx.load_narrow(builder, size, source, inside, "" if slice_.access.generic else ".global")
             builder.store(bits, ptx.bits(builder, held, q))
 
     @primitive(types.none, ARRAY, types.uint32)

@@ -19,11 +19,13 @@ class Access:
     order    the direction that neighbouring threads walk: "k", along k, or "l", across lines
     vector   elements of one copy, which are contiguous in that direction where there are several
     plain    by loads that convert, and stores, in the place of asynchronous copies
+    generic  from global or shared memory, by plain loads
     """
 
     order: str
     vector: int
     plain: bool = False
+    generic: bool = False
 
     def __str__(self) -> str:
         return f"{self.order}{self.vector}{'p' * self.plain}"

@@ -116,11 +116,12 @@ def barrier(variant: Variant):
 
 
 @functools.cache
-def mainloop(variant: Variant):
+def mainloop(variant: Variant, adds: bool = False):
     """multiply(chains, base, thread, a, lines_a, b, lines_b, k):
 
-    chains = A[:lines_a, :k] @ B[:k, :lines_b], of k up to a segment; a and b are (pointer, stride of lines, stride of
-    k, place of the first element), in elements. Then nobody reads or writes the shared memory at `base` any more.
+    chains = A[:lines_a, :k] @ B[:k, :lines_b], or += where it `adds`, of k up to a segment; a and b are (pointer,
+    stride of lines, stride of k, place of the first element), in elements. Then nobody reads or writes the shared
+    memory at `base` any more.
     """
     config, kind, step = variant.config, variant.kind, atom_of(variant)
     THREADS, STAGES, BK = WARP * config.warps, config.stages, config.bk
@@ -131,7 +132,7 @@ def mainloop(variant: Variant):
     LINE_A, STEP_A, LINE_B, STEP_B = (x * SIZE for x in (left.line, left.step, right.line, right.step))
     LAST, DEPTH = (STAGES - 1) * STAGE, step.depth
     HELD_A, HELD_B = (each.lines * BK * kind.planes // THREADS if each.access.plain else 1 for each in (left, right))
-    WORD, OPERANDS = word(kind), step.held
+    WORD, OPERANDS, ADDS = word(kind), step.held, adds
     first, middle, last = (sequence(step, order) for order in orders(step.steps, step.ahead))
     begin, rest = sequence(step, [("load", q) for q in range(step.ahead)]), remainder(step)
     clear, *_ = chains(step, THREADS)
@@ -160,7 +161,8 @@ def mainloop(variant: Variant):
         depth = I32(BK) if slices_ > U32(1) or tail == 0 else tail
         if k == 0:
             depth = I32(0)
-        clear(sums)
+        if not ADDS:
+            clear(sums)
 
         for stage in range(STAGES - 1):
             fetch_a(next_a, a[0], U32(target_a + stage * STAGE), place_a, line_a, k_a, lines_a, I32(depth - p_a))

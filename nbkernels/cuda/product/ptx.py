@@ -196,10 +196,10 @@ def load_global(builder, word: str, count: int, address, offset: int) -> list:
     return parts(builder, asm(builder, text, LETTER[word] * count, "l", [address], memory=True), count)
 
 
-def load_narrow(builder, size: int, address, inside):
+def load_narrow(builder, size: int, address, inside, space: str = ".global"):
     """1 or 2 bytes, the others of the register 0; all 0, and nothing read, unless each pair (number, constant) of
     `inside` is in decreasing order. It stays where it is, so that it is under way early."""
-    load = f"ld.global.u{8 * size} $0, [$1];"
+    load = f"ld{space}.u{8 * size} $0, [$1];"
     if inside:
         tests = [f"setp.gt{'.and' * (i > 0)}.s32 inside, ${2 + i}, {least}{', inside' * (i > 0)};"
                  for i, (_, least) in enumerate(inside)]  # fmt: skip
