@@ -47,18 +47,17 @@ def tiles(items: int, l2: int) -> Tiles:
     return Tiles(SIDE, SIDE, PANEL * items // WORD, nb, 4096, max(nb, 4096 // nb * nb))
 
 
-def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: int) -> None:
+def micro_kernel(builder, tile, arg, mr: int, nv: int) -> None:
     """The LLVM function of the tile's first mr rows and nv vectors of columns, with the arguments of microkernel.py.
 
     Where C has fewer columns than its tiles, or other elements, they go through memory. The unit is configured for mr.
     """
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg, kind = dict(zip((name for name, _ in spec), function.args)), tile.kind
+    kind = tile.kind
     engine, ops, tall = unit(kind.a)(builder, configured(mr)), Chain(builder, kind, tile.lanes), -(-mr // ROWS)
     cells = [(i, j) for i in range(tall) for j in range(nv)]
     last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
-    square = builder.bitcast(builder.alloca(ir.ArrayType(ELEMENT[kind.chain], tile.mr * tile.nr)), kinds["t"])
+    chain = ELEMENT[kind.chain]
+    square = builder.bitcast(builder.alloca(ir.ArrayType(chain, tile.mr * tile.nr)), chain.as_pointer())
     whole = builder.icmp_signed("==", last, I64(tile.lanes))
 
     def each(matrix, stride, do):

@@ -59,10 +59,10 @@ def _steps():
             if f.scan != 0:
                 call_runs(f.scan, at, to, f.out_step, source, pace, f.x_step, columns, f.count)
                 continue
-            call_binary(f.begin, at, source, source, 1, columns, 0, 0, 0, to, pace, pace)
+            call_binary(f.begin, (at, source, source), columns, (to, pace, pace))
             for _ in range(1, f.count):
                 source += f.x_step
-                call_binary(f.loops, at + f.out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
+                call_binary(f.loops, (at + f.out_step, at, source), columns, (to, to, pace))
                 at += f.out_step
 
     return entry(steps, "void(object, object, object)", "scan_steps", nogil=True)
@@ -169,7 +169,7 @@ def _each():
         along = stride(out, 1)
         for i in range(count):
             at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
-            call_binary(kernel, at, at, data(x) + i * step, 1, columns, 0, 0, 0, along, along, pace)
+            call_binary(kernel, (at, at, data(x) + i * step), columns, (along, along, pace))
         return True
 
     return entry(each, "boolean(int64, object, object, object, int64, int64)", "scan_each", nogil=True)
