@@ -20,10 +20,9 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..gemv.axpyf import TOGETHER, columns_of_several, group
 from ..runtime.machine import l2
-from ..runtime.status import DEEP, LARGE
+from ..runtime.status import LARGE
 from .blocking import SEGMENT, small
-from .context import NEXT, WORDS, matrices, swap_sides
-from .cost import swaps
+from .context import NEXT, WORDS, matrices
 from .pack import pack_alone
 from .paths import BRIEF
 from .plan_entry import Door, available
@@ -179,8 +178,6 @@ def _plan(tile, f, table):
     if workers == 0:
         return -LARGE
     f.workers = workers
-    if swaps(DEEP, f.m, f.n, f.rsa, f.csb):
-        swap_sides(f)
     large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
     if f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
         large = False

@@ -60,19 +60,15 @@ def _entry(dtype: str):
     """The call, and its address: int64(address behind a table of its launches, words of checked arrays, beta, alpha).
     DECLINED where A is contiguous along neither side; else what `product` answers."""
     tile, element = small(dtype), getattr(np, dtype)
-    size = tile.itemsize
 
     def run(table, words, beta, alpha):
         g, f = words_at(words), vector_at(scratch(HEAD))
-        f.m, f.k, f.c, f.x = g.m, g.k, g.c, g.x
-        f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.a, g.rsa, g.csa, g.b, g.rsb, g.rsc, g.rsx
-        if g.m == 1 and g.n > 1:  # y' = b' a'
-            f.m, f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.n, g.b, g.csb, g.rsb, g.a, g.csa, g.csc, g.csx
-        f.rsa, f.csa, f.sv, f.rsc, f.rsx = f.rsa * size, f.csa * size, f.sv * size, f.rsc * size, f.rsx * size
-        form = BY_COLUMNS if f.rsa == size and f.m > 1 else BY_ROWS
-        if f.m == 1 and f.k > SEGMENT and f.csa == size and f.sv == size:
+        f.m, f.k, f.a, f.v, f.c, f.x = g.m, g.k, g.a, g.b, g.c, g.x
+        f.rsa, f.csa, f.sv, f.rsc, f.rsx = g.rsa, g.csa, g.rsb if g.k > 1 else 1, g.rsc, g.rsx
+        form = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS
+        if f.m == 1 and f.k > SEGMENT and f.csa == 1 and f.sv == 1:
             form = BY_SEGMENTS
-        if form == BY_ROWS and f.csa != size and f.m > 1:
+        if form == BY_ROWS and f.csa != 1 and f.m > 1:
             return DECLINED
         return product(tile, table - SIZE, f, form, WIDE, element(alpha), element(beta))
 

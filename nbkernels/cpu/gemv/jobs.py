@@ -125,11 +125,11 @@ def run_jobs(table, words, jobs, workers, tasks):
 
 @jit(forceinline=True)
 def product(tile, table, f, form, wide, alpha, beta):
-    """The product of the arrays that f tells, strides in bytes, by jobs of `wide` columns at most: DONE; or LARGE, with
-    nothing done: a room is wanted, of a number for each output and segment, or to be let launch."""
+    """The product of the arrays that f tells by jobs of `wide` columns at most: DONE; or LARGE, with nothing done: a
+    room is wanted, of a number for each output and segment, or to be let launch."""
     size, m, k, own = tile.itemsize, f.m, f.k, table_at(table).room
     segments, workers = (k + SEGMENT - 1) // SEGMENT, 1
-    direct = segments == 1 and f.rsc == size and f.x == 0 and alpha == 1  # sums are results
+    direct = segments == 1 and f.rsc == 1 and f.x == 0 and alpha == 1  # sums are results
     if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED):
         workers = table_at(table).workers if own != 0 else launchable(table)
     if workers == 0 or (not direct and own == 0 and segments * m * size > HERE):
@@ -140,9 +140,6 @@ def product(tile, table, f, form, wide, alpha, beta):
     f.next, f.form, f.each, f.blocks = 0, form, each, blocks
     f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
     f.planes = f.c if direct else own if own != 0 else here
-    f.rsa, f.rsc, f.rsx = f.rsa // tile.size_a, f.rsc // size, f.rsx // size
-    f.csa = f.csa // tile.size_a if k > 1 or form == BY_COLUMNS else 1
-    f.sv = f.sv // size if k > 1 else 1
     poke(tile, address(f) + ALPHA, alpha)
     poke(tile, address(f) + BETA, beta)
     run_jobs(table, address(f), f.jobs, workers, TASKS)

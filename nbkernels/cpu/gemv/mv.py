@@ -83,13 +83,15 @@ def _into(tile, table, out, made, x, a, v, beta, alpha):
     usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
     if not usual or unsound(out, x, a, v, (width, width_a, width), beta, made):
         return DECLINED
-    m, k, rsa, csa, sv, rsc = size(a, 1), size(a, 0), step(a, 1), step(a, 0), step(v, 0), step(out, 0)
-    px, rsx = (data(x), step(x, 0)) if x != 0 and beta != 0 else (0, 0)
-    if not (tile.same or (rsa == width_a and m > 1) or (csa == width_a and k > 1)):
+    f.m, f.k, f.a, f.v, f.c, f.x, f.rsx = size(a, 1), size(a, 0), data(a), data(v), data(out), 0, 0
+    f.rsa, f.csa = step(a, 1) // width_a, step(a, 0) // width_a if f.k > 1 else 1
+    f.sv, f.rsc = step(v, 0) // width if f.k > 1 else 1, step(out, 0) // width
+    if x != 0 and beta != 0:
+        f.x, f.rsx = data(x), step(x, 0) // width
+    along = f.rsa == 1 and f.m > 1
+    if not (tile.same or along or (f.csa == 1 and f.k > 1)):
         return DECLINED
-    f.m, f.k, f.a, f.rsa, f.csa, f.v, f.sv = m, k, data(a), rsa, csa, data(v), sv
-    f.c, f.rsc, f.x, f.rsx = data(out), rsc, px, rsx
-    return product(tile, table, f, BY_COLUMNS if rsa == width_a and m > 1 else BY_ROWS, WIDE, alpha, beta)
+    return product(tile, table, f, BY_COLUMNS if along else BY_ROWS, WIDE, alpha, beta)
 
 
 @functools.cache
