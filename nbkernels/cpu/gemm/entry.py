@@ -13,14 +13,14 @@ from array import array
 import numpy as np
 
 from ...jit.abi import new_arrays
-from ...jit.abi.address import answered, asked, pointer, scratch
+from ...jit.abi.address import answered, asked, scratch
 from ...jit.abi.ndarray import address_of, descr, ndim
-from ...jit.abi.new_arrays import NONE, answer
+from ...jit.abi.new_arrays import answer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
-from ..runtime.arrays import alike, new_matrix
+from ..runtime.arrays import alike, new_matrix, optional
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
@@ -77,13 +77,11 @@ def small_entry():
     def run(table, out, x, a, b, beta, alpha):
         serially, table = table & SERIALLY != 0, table & ~SERIALLY
         t = table_at(table)
-        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
-        none = pointer(t.numpy)[NONE]
-        x = 0 if x == none else x
-        if given == none:
+        given, x, a, b, made = optional(t.numpy, out), optional(t.numpy, x), address_of(a), address_of(b), 0
+        if given == 0:
             if ndim(a) != 2 or ndim(b) != 2:
                 return answer(status.DECLINED, 0, 0)
-            given, made = 0, new_matrix(t.numpy, descr(a), a, b)
+            made = new_matrix(t.numpy, descr(a), a, b)
             if made == 0:
                 return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)

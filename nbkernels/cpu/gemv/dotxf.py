@@ -30,9 +30,6 @@ SHORT = 512
 LONG, PAIR = 4, 2
 PLACES = 8
 BEHIND = 16  # bytes of a piece
-# Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
-# them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either.
-THRONG = 48 << 10
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 
 
@@ -231,7 +228,6 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     several, pair, long = (FOUR if size == 4 else EIGHT) * few(tile), PAIR * few(tile), LONG * few(tile)
     short = k * size <= SHORT
     if FEW_REGISTERS:
-        near = near and not _crowded(tile, rsa, k, THRONG // several)
         wanted = rsa * size >= BEHIND and not (pair > PLACES and _crowded(tile, rsa, k, WAY))
         while wanted and not (near or crowded or far or short) and h - r >= long:
             long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)

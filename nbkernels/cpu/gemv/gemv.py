@@ -13,15 +13,12 @@ from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.context import words_at
 from ..runtime.launch import SIZE
-from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
 from . import jobs
-from .axpyf import columns
-from .dotxf import one, pairs_of, rows_of
-from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
+from .dotxf import one, pairs_of
+from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, HEAD, SHARED, product, sums_of, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
-KEPT = 8 * SEGMENT  # bytes of stack for a strided v
 
 
 @jit(forceinline=True)
@@ -40,19 +37,12 @@ def _segments(tile, f, i):
 @jit(forceinline=True)
 def _sums(tile, f, i, h, k, a, v, t):
     """Compute one job's sums into t, one accumulator each."""
-    held = f.m * f.k * tile.itemsize
-    if f.form == BY_COLUMNS:
-        columns(tile, h, a, f.csa, v, f.sv, k, t, 0)
-    elif f.form == BY_SEGMENTS:
+    if f.form == BY_SEGMENTS:
         _segments(tile, f, i)
     elif f.m == 1:
         one(tile, a, f.csa, v, f.sv, k, t)
     else:
-        if f.sv != 1:
-            kept = scratch(KEPT)
-            copied(tile, k, v, f.sv, kept)
-            v = kept
-        rows_of(tile, h, a, f.rsa, v, k, t, held <= l2(), held > FAR)
+        sums_of(tile, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t, f.m * f.k * tile.itemsize)
 
 
 @functools.cache

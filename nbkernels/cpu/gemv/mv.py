@@ -20,9 +20,9 @@ from numpy import empty
 
 from ... import background
 from ...dtypes import name_of
-from ...jit.abi.address import pointer, scratch
+from ...jit.abi.address import scratch
 from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim
-from ...jit.abi.new_arrays import NONE, answer, new_strided, words
+from ...jit.abi.new_arrays import answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
@@ -36,7 +36,7 @@ from ..gemm.context import matrices, sub
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import alike
+from ..runtime.arrays import alike, optional
 from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
@@ -103,11 +103,9 @@ def _entry(tile):
     """
 
     def run(numpy, out, x, a, v, beta, alpha):
-        given, x, a, v, made = address_of(out), address_of(x), address_of(a), address_of(v), 0
-        none = pointer(numpy)[NONE]
-        x = 0 if x == none else x
-        if given == none:
-            given, made = 0, new_strided(numpy, descr(v), 1, dims(a), 0) if ndim(a) == 2 else 0
+        given, x, a, v, made = optional(numpy, out), optional(numpy, x), address_of(a), address_of(v), 0
+        if given == 0:
+            made = new_strided(numpy, descr(v), 1, dims(a), 0) if ndim(a) == 2 else 0
             if made == 0:
                 return answer(DONE if ndim(a) == 2 else DECLINED, 0, 0)
         status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)
