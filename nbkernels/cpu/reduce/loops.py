@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import invoke, pointer, scratch, word
-from ...jit.abi.calling import call_binary, call_loop, call_rows
+from ...jit.abi.calling import call_binary, call_rows
 from ...jit.abi.ndarray import address_of, data, shape
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import compiled, entry
@@ -13,7 +13,7 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
-from .fold_loop import BLOCK, DEALT, call_fold
+from .fold_loop import BLOCK, DEALT
 
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096
@@ -120,7 +120,7 @@ def _rows(context, x, columns, step, stack, job):
     buffer = stack + f.levels * f.chunk * width
     dimensions, (_, longest, pace) = f.reduced, _innermost(context)
     if dimensions == 1 and pace == item:
-        call_fold(fold, x, step, columns, terms, stack)
+        invoke(fold, (x, step, columns, terms, stack))
     elif f.turn != 0:
         _turned(context, x, stack, buffer, job * f.length)
     elif terms <= GATHER and dimensions == 1:
@@ -128,7 +128,7 @@ def _rows(context, x, columns, step, stack, job):
         for i in range(0, columns, several):
             n, first = min(several, columns - i), x + i * step
             call_rows(f.copy, (buffer, first, first), (n, terms), (terms * item, step, step), (item, pace, pace))
-            call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
+            invoke(fold, (buffer, terms * item, n, terms, stack + i * width))
     else:
         pitch, group, top = columns * width, f.length, 0
         for start in range(0, terms, group):
@@ -139,7 +139,7 @@ def _rows(context, x, columns, step, stack, job):
                 if not direct:
                     _gather(context, x + i * step, start, length, buffer)
                 at = source + i * step if direct else buffer
-                call_fold(fold, at, 0, 1, length, stack + top * pitch + i * width)
+                invoke(fold, (at, 0, 1, length, stack + top * pitch + i * width))
             top = _merge(context, stack, top + 1, start // group + 1, columns) if length == group else top + 1
         while top > 1:
             top = _merge(context, stack, top, 2, columns)
@@ -167,12 +167,12 @@ def _turned(context, x, results, stage, first):
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h
         blocks = left // BLOCK
-        call_fold(fold, at, BLOCK * item, blocks, BLOCK, results + count * width)
+        invoke(fold, (at, BLOCK * item, blocks, BLOCK, results + count * width))
         count, at, held = count + blocks, at + blocks * BLOCK * item, left - blocks * BLOCK
         if held > 0 and row < end:
             call_binary(f.copy, (base - held * item, at, at), held, (item, item, item))
     if held > 0:
-        call_fold(fold, at, 0, 1, held, results + count * width)
+        invoke(fold, (at, 0, 1, held, results + count * width))
     _merged(f.merge, results, count, held > 0, 1, width)
 
 
@@ -194,7 +194,7 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
             for p in range(FUSED):
                 c.at[2 + p], c.row_step[2 + p], c.step[2 + p] = at + p * lanes * pace, pace, step
             rows, wide = (1, lanes * columns) if one else (lanes, columns)
-            call_loop(f.chain, desk, rows, wide, address(c.row_step), address(c.step), 0)
+            invoke(f.chain, (desk, rows, wide, address(c.row_step), address(c.step), 0))
             k += FUSED * lanes
             continue
         rows = min(lanes - lane, run)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import NUMBERS, kind, resolve, settled
-from ...jit.abi.address import pointer
+from ...jit.abi.address import invoke, pointer
 from ...jit.abi.calling import call_binary
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.record import Record
@@ -25,7 +25,7 @@ from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
 from ..runtime.arrays import apart as disjoint
 from .reduce import copies
-from .scan_loop import Step, call_runs, call_visits, runs, visits
+from .scan_loop import Step, runs, visits
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32
@@ -57,7 +57,7 @@ def _steps():
                 source += rest % dims[d] * dims[d + 2]
                 rest //= dims[d]
             if f.scan != 0:
-                call_runs(f.scan, at, to, f.out_step, source, pace, f.x_step, columns, f.count)
+                invoke(f.scan, (at, to, f.out_step, source, pace, f.x_step, columns, f.count))
                 continue
             call_binary(f.begin, (at, source, source), columns, (to, pace, pace))
             for _ in range(1, f.count):
@@ -164,7 +164,7 @@ def _each():
             return False
         step, pace = stride(x, 0) if high > 1 else 0, stride(x, last) if wide > 1 else 0
         if not matrix:
-            call_visits(kernel, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+            invoke(kernel, (data(out), size, stride(out, 0), data(indices), data(x), step, count))
             return True
         along = stride(out, 1)
         for i in range(count):
@@ -179,7 +179,7 @@ def _each():
 def _visitor():
     def visitor(visits, out, places, x, x_step, count):
         """Visit elements of out by their distances in bytes."""
-        call_visits(visits, out, 0, 1, places, x, x_step, count)
+        invoke(visits, (out, 0, 1, places, x, x_step, count))
 
     return entry(visitor, f"void({', '.join(['int64'] * 6)})", "scan_visitor", nogil=True)
 

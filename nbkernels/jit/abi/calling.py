@@ -8,18 +8,6 @@ from ..compile.lazy import intrinsic, jit, types
 from ..ir.vector import I64, VOID, once
 
 
-@intrinsic
-def call_loop(typing, function, pointers, rows, columns, row_strides, column_strides, scalars):
-    """Call loops compiled by `address`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 6)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 7), emit
-
-
 def _binary(module) -> ir.Function:
     """void(loops, three pointers, rows, columns, three row steps, three column steps): adjacent rows are passed as one.
 

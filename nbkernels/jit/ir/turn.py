@@ -6,8 +6,8 @@ import functools
 
 from llvmlite import ir
 
-from ..compile.cache import compiled
 from ..compile.lazy import intrinsic, types
+from .emit import whole
 from .vector import I64, LINE, SIZE, Lanes, loop, once, width_bits
 
 # Items are moved as numbers of their size, whatever they mean: no bit of them changes.
@@ -25,19 +25,11 @@ def turner(width: int) -> int:
     rows of the target are `pitch` bytes apart. Such a tile at `next`, unless that is 0, is fetched into L2 meanwhile.
     """
 
-    @intrinsic
-    def turn(typing, source, step, target, pitch, rows, columns, next):
-        def emit(context, builder, signature, args):
-            read, write = (args[0], I64(width), args[1]), (args[2], args[3], I64(width))
-            _Tile(builder, width, *args[4:6], read, write, next=(args[6], I64(width), args[1])).emit()
-            return context.get_dummy_value()
+    def emit(context, builder, source, step, target, pitch, rows, columns, next):
+        read, write = (source, I64(width), step), (target, pitch, I64(width))
+        _Tile(builder, width, rows, columns, read, write, next=(next, I64(width), step)).emit()
 
-        return types.void(*[types.int64] * 7), emit
-
-    def run(source, step, target, pitch, rows, columns, next):
-        turn(source, step, target, pitch, rows, columns, next)
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"turn_{width}")
+    return whole(emit, "source step target pitch rows columns next", f"turn_{width}")
 
 
 @intrinsic
