@@ -157,18 +157,12 @@ def _block(tile) -> int:
     return compiled(run, KERNEL, f"gemm_block_{tile}")
 
 
-def by_rows(dtype: str) -> tuple[int, int]:
-    """The address of the kernel for products that `even.suits` accepts, with contiguous rows of A; and 0."""
-    return _even(small(dtype), even_rows, False), 0
-
-
-def by_columns(dtype: str) -> tuple[int, int]:
-    """The address of the kernel for products that `even.suits` accepts, with contiguous columns of A; and 0."""
-    return _even(small(dtype), even_upright, True), 0
-
-
 @functools.cache
-def _even(tile, even, upright) -> int:
+def straight(dtype: str, upright: bool) -> tuple[int, int]:
+    """The address of the kernel for products that `even.suits` accepts, of contiguous rows of A or, `upright`, columns;
+    and 0."""
+    tile, even = small(dtype), even_upright if upright else even_rows
+
     def run(f, beta, alpha):
         b, rsb, step = f.b, f.rsb, f.csa if upright else f.rsa
         if f.csb != 1:
@@ -177,7 +171,7 @@ def _even(tile, even, upright) -> int:
         even(tile, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
         return DONE
 
-    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}")
+    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}"), 0
 
 
 @functools.cache

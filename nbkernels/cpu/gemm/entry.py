@@ -60,8 +60,8 @@ WHOLE = {
     status.GEMV: gemv_whole,
     status.PACKED: packed_whole,
     status.SMALL: block.block,
-    status.BY_ROWS: block.by_rows,
-    status.BY_COLUMNS: block.by_columns,
+    status.BY_ROWS: lambda dtype: block.straight(dtype, False),
+    status.BY_COLUMNS: lambda dtype: block.straight(dtype, True),
     status.CHOICE: lambda dtype: (_choice(), 0),
 }
 
