@@ -7,7 +7,7 @@
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise.loop_nest import BUFFERS
 from nbkernels.cpu.gemm import block, blocking, deep, even, little, paths, short, stacks, stacks_float
-from nbkernels.cpu.gemv import jobs, other_dtypes
+from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.turn import TILE
 from nbkernels.jit.ir.vector import LINE
@@ -64,7 +64,7 @@ def products():
             "numbers of 4 and 8 bytes (with AVX2 of 4)",
             f"none where the chains are results (k <= {SEGMENT}, no self, alpha 1) or up to "
             f"{size(jobs.HERE)}; {planes} * m * n, {EIGHT}; of other dtypes "
-            f"than floats none: {size(other_dtypes.KEPT)} for a vector that is strided, which the code itself keeps",
+            f"than floats none; {size(jobs.KEPT)} for a vector that is strided, which the code itself keeps",
         ),
         "mv, addmv": (
             "a matrix and a vector of float32 or float64",

@@ -60,7 +60,7 @@ NARROW = """__before = 0
 
 
 def made(
-    op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None, sealed="False", run=RUN
+    op, types, fast, scope, view, *, watched="False", like="", out="lend_out(out)", again=None, sealed="False", run=RUN
 ):
     """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make. `fast` is
     that of arrays on the CPU, `again` that of others; either may be None."""

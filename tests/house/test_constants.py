@@ -37,7 +37,7 @@ STEERING = {
     "gemv/axpyf.py": "STEPS TOGETHER HELD",
     "gemv/chains.py": "ROWS HELD WIDE LOW AT_ONCE WINDOW",
     "gemv/dot.py": "EACH SHARED",
-    "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG THRONG SKEW",
+    "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG SKEW",
     "gemv/gemv.py": "WIDE",
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
@@ -83,10 +83,9 @@ FIXED = {
     "gemm/stacks_float.py": "CHAINS COPY PANELS",
     "gemv/chains.py": "CHAINS MANY WAITING",
     "gemv/dotxf.py": "PLACES BEHIND",
-    "gemv/gemv.py": "KEPT",
-    "gemv/jobs.py": "BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE",
+        "gemv/jobs.py": "BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE KEPT",
     "gemv/mv.py": "KEPT APART BLOCK",
-    "gemv/other_dtypes.py": "BLOCK KEPT",
+    "gemv/other_dtypes.py": "BLOCK",
     "gemv/vectors.py": "WAYS",
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
     "numpy_loops/products.py": "ALWAYS",
@@ -139,10 +138,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 141  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 140  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_127
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_754

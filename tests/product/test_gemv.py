@@ -12,7 +12,10 @@ import pytest
 
 import nbkernels
 from nbkernels.cpu.gemm import gemm, kinds
-from nbkernels.cpu.gemv import gemv
+from nbkernels.cpu.gemm.context import EITHER, FIXED, ROWWISE, by_columns
+from nbkernels.cpu.gemm.cost import swaps
+from nbkernels.cpu.gemv import jobs
+from nbkernels.cpu.runtime.status import GEMV
 from tests.cases import LAYOUTS, forms
 from tests.compare import same_bits
 from tests.paths import same_bits_by_threads
@@ -58,7 +61,7 @@ def test_columns_that_begin_anywhere_within_a_line(rng, dtype):
 ])  # fmt: skip
 def test_a_matrix_that_comes_from_memory(rng, m, k, order, dtype):
     a, v = np.asarray(rng.standard_normal((m, k)), dtype, order=order), rng.standard_normal((k, 1)).astype(dtype)
-    assert a.nbytes > gemv.FAR
+    assert a.nbytes > jobs.FAR
     found, expected = np.full((2, len(a), 1), np.nan, dtype)
     gemm.gemm(found, None, a, v, 0, 1)
     gemm.gemm(expected, None, a, v, 0, 1, kinds.default_tiles(kinds.kind_of(dtype, dtype, dtype)))
@@ -150,3 +153,33 @@ def test_vectors_of_other_dtypes_read_nothing_beyond_and_are_explained(rng, dtyp
             told = nbkernels.explain(nbkernels.mm, mat, v[:k, None])
             assert (told.path, told.temporaries) == ("gemv", ())
     assert nbkernels.explain(nbkernels.mm, a[::2, ::2], a[:25, :1]).path == "packed"
+
+
+def test_which_side_is_first():
+    """C' = B' A' where C is stored by columns, a single one too, or where a matrix unit reads B in place; never where
+    kernels tell A from B."""
+    for sides in (ROWWISE, EITHER):
+        assert by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=1, csc=5)
+        assert by_columns(sides, m=5, n=1, k=3, rsb=1, rsc=1, csc=1)
+        assert not by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=4, csc=1)
+        assert not by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=8, csc=2)
+    assert by_columns(EITHER, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
+    assert not by_columns(ROWWISE, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
+    assert not by_columns(EITHER, m=17, n=70, k=5000, rsb=1, rsc=70, csc=1)
+    assert not by_columns(FIXED, m=5, n=4, k=3, rsb=1, rsc=1, csc=5)
+    assert swaps(GEMV, 1, 5, 5, 1)
+    assert not swaps(GEMV, 5, 1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+def test_a_column_has_the_bits_of_a_row(rng, dtype):
+    """(A b) and (b' A')' are one product, in a new result and in a column of another matrix."""
+    for m, k in ((1, 1), (3, 40), (40, 3), (33, 700)):
+        a, b = (10 * rng.standard_normal(shape) for shape in ((m, k), (k, 1)))
+        a, b = a.astype(dtype), b.astype(dtype)
+        for left in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2]):
+            column = nbkernels.mm(left, b)
+            assert column.tobytes() == nbkernels.mm(b.T, left.T).tobytes()
+            out = np.zeros((m, 3), dtype, "F")
+            assert nbkernels.mm(left, b, out=out[:, 1:2]).tobytes() == column.tobytes()
+            assert not out[:, ::2].any()

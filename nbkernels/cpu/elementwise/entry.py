@@ -12,7 +12,6 @@ import numpy as np
 
 from ...jit.abi import ndarray
 from ...jit.abi.address import invoke, pointer, scratch, set_word
-from ...jit.abi.calling import call_loop
 from ...jit.abi.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, as_returned, new_like
 from ...jit.abi.record import Record, address
@@ -48,7 +47,7 @@ def _slice(f, task):
     for p in range(3):
         set_word(pointers + 8 * p, f.at[p] + start * steps[p])
     rows, columns = (stop - start, columns) if upright else (rows, stop - start)
-    call_loop(f.loops, pointers, rows, columns, context + ROW_STEPS, context + COLUMN_STEPS, context + SCALARS)
+    invoke(f.loops, (pointers, rows, columns, context + ROW_STEPS, context + COLUMN_STEPS, context + SCALARS))
 
 
 def allow(table) -> bool:
@@ -173,7 +172,7 @@ def small_entry():
                 set_word(room + SCALARS, np.float32(alpha))
             elif noted == 8:
                 set_word(room + SCALARS, alpha)
-            call_loop(row.loops, room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
+            invoke(row.loops, (room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS))
         if noted == NOTED and faults[0] + faults[1] > 0:
             return answer(-faults[0] - 2 * faults[1], given, made)
         return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)

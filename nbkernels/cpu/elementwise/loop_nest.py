@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import invoke, pointer, scratch
-from ...jit.abi.calling import call_loop
 from ...jit.abi.record import Record
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
@@ -112,7 +111,7 @@ def _walk(context, task):
                     at = buffer
                     buffer += h * pitch
                 cell[p] = at
-            call_loop(f.loop, room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
+            invoke(f.loop, (room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars))
             i += w
             if i == last:
                 i, j = first, j + h
@@ -143,7 +142,7 @@ def _collect(context, task):
         while j < rows:
             h = min((f.high - count) // columns, rows - j)
             if h == 0:
-                call_loop(f.loop, room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
+                invoke(f.loop, (room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars))
                 count = 0
                 continue
             buffer = buffers
@@ -160,7 +159,7 @@ def _collect(context, task):
             j += h
         d = _advance(f, base, index, share)
         if d < split:  # what follows lies beyond the other tasks' slices
-            call_loop(f.loop, room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
+            invoke(f.loop, (room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars))
             count = 0
     release(BUFFERS, buffers)
 

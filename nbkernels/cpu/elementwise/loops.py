@@ -18,9 +18,9 @@ from contextlib import nullcontext
 from llvmlite import ir
 
 from ...jit.compile.cache import c_function
-from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
+from ...jit.compile.lazy import cgutils, subroutine, types
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.emit import outlined
+from ...jit.ir.emit import outlined, whole
 from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
@@ -43,18 +43,10 @@ def loops(spec: Loop):
     The pointers and both strides (bytes) are arrays of one int64 per operand, the outputs first.
     """
 
-    @intrinsic
-    def emitted(typing, pointers, rows, columns, row_strides, column_strides, scalars):
-        def emit(context, builder, signature, args):
-            _Emitter(spec, context, builder).loops(*args)
-            return context.get_dummy_value()
+    def emit(context, builder, *args):
+        _Emitter(spec, context, builder).loops(*args)
 
-        return types.void(*[types.int64] * 6), emit
-
-    def run(pointers, rows, columns, row_strides, column_strides, scalars):
-        emitted(pointers, rows, columns, row_strides, column_strides, scalars)
-
-    return c_function(run, SIGNATURE, f"loop_{spec}")
+    return whole(emit, "pointers rows columns row_strides column_strides scalars", f"loop_{spec}", c_function)
 
 
 class _Emitter:

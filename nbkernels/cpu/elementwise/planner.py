@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 
 from ... import strides
-from ...jit.abi.address import copy, pointer, scratch
-from ...jit.abi.calling import call_loop
+from ...jit.abi.address import copy, invoke, pointer, scratch
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import c_function
 from ...jit.compile.lazy import compact, jit
@@ -154,7 +153,7 @@ def _walk(f, loops, high, wide, inner, scalars):
                 for p in range(OPERANDS):
                     cell[p] = f.base[p] + j * g[down + 1 + p] + i * g[across + 1 + p]
                 h, w = min(high, rows - j), min(wide, columns - i)
-                call_loop(inner, room, h, w, steps + 8 * down, steps + 8 * across, scalars)
+                invoke(inner, (room, h, w, steps + 8 * down, steps + 8 * across, scalars))
         d = loops - 3
         while d >= 0:
             at = d * ROW

@@ -20,7 +20,7 @@ from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small
 from .context import WORDS, matrices, sub
 from .even import even_rows, even_upright, suits
-from .microkernel import COPYING, PACKED, STRIDED, absent, every, known, ukernel, ukernel_copying, ukernel_packed
+from .microkernel import PACKED, STRIDED, absent, every, known, ukernel, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
 from .store import MEMORY, PARTIAL, ending, finish
@@ -66,8 +66,8 @@ def _column_panel(tile, stop, rooms, j, sizes, operands, alpha, beta):
     size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
     bj, rsb, csb = sub(b, 0, j, size)
     rsbj = rsb
-    copies = tile.narrow and room != 0 and csb == 1 and w == tile.nr and tiles > 1 and stop != MEMORY
-    if not copies and (csb != 1 or w < tile.nr or tiles > 8):  # packing pays from the ninth pass over the panel
+    panels = tile.narrow and room != 0 and tiles > 1 and stop != MEMORY
+    if panels or csb != 1 or w < tile.nr or tiles > 8:  # packing pays from the ninth pass over the panel
         if csb == 1 and tile.narrow:
             pack_rows_b(tile, bj, rsb, w, k, panel, k)
         else:
@@ -84,10 +84,6 @@ def _column_panel(tile, stop, rooms, j, sizes, operands, alpha, beta):
             ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
                     0, 0, alpha, beta)  # fmt: skip
             finish(tile, (h, w), (square, tile.nr), (0, 0), True, True, own, old, alpha, beta)
-        elif copies and t == 0:  # 5 % less than to copy it before (64^3 of f32)
-            ukernel_copying(tile, h, ai, 1, tile.mr, bj, rsb, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta,
-                            panel)  # fmt: skip
-            bj = panel
         elif tile.narrow and room != 0 and bj == panel:
             ukernel_packed(tile, h, ai, 1, tile.mr, bj, tile.nr, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
         else:
@@ -115,10 +111,8 @@ def lacking(tile, stop, packed, least, most, m, n, csb, cut):
     """The place in their table of a micro-kernel that `_column_panel` needs and that is not compiled; or -1. A is
     packed, or in place and cut into tiles of `least` to `most` rows; `cut`: it may be in parts of few tiles."""
     tiles = (m + tile.mr - 1) // tile.mr
-    panels = packed and tile.narrow and stop != MEMORY  # those of B are packed, too, or copied by a tile on its way
-    strided, at, words = not panels or (csb == 1 and (cut or tiles <= 8)), -1, known(tile)
-    if panels and csb == 1 and tiles > 1 and n >= tile.nr:
-        at = absent(tile, words, COPYING, tile.mr, n // tile.nr * tile.nr)
+    panels = packed and tile.narrow and stop != MEMORY  # B is packed, too, unless one tile meets it
+    strided, at, words = not panels or (csb == 1 and (cut or tiles == 1)), -1, known(tile)
     if packed:
         least, most = m - (tiles - 1) * tile.mr, tile.mr if tiles > 1 else m
     for h in range(least, most + 1):
@@ -163,18 +157,12 @@ def _block(tile) -> int:
     return compiled(run, KERNEL, f"gemm_block_{tile}")
 
 
-def by_rows(dtype: str) -> tuple[int, int]:
-    """The address of the kernel for products that `even.suits` accepts, with contiguous rows of A; and 0."""
-    return _even(small(dtype), even_rows, False), 0
-
-
-def by_columns(dtype: str) -> tuple[int, int]:
-    """The address of the kernel for products that `even.suits` accepts, with contiguous columns of A; and 0."""
-    return _even(small(dtype), even_upright, True), 0
-
-
 @functools.cache
-def _even(tile, even, upright) -> int:
+def straight(dtype: str, upright: bool) -> tuple[int, int]:
+    """The address of the kernel for products that `even.suits` accepts, of contiguous rows of A or, `upright`, columns;
+    and 0."""
+    tile, even = small(dtype), even_upright if upright else even_rows
+
     def run(f, beta, alpha):
         b, rsb, step = f.b, f.rsb, f.csa if upright else f.rsa
         if f.csb != 1:
@@ -183,7 +171,7 @@ def _even(tile, even, upright) -> int:
         even(tile, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
         return DONE
 
-    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}")
+    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}"), 0
 
 
 @functools.cache

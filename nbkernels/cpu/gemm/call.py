@@ -15,12 +15,12 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.tile import Tile
 from ..runtime import threads, workspace
-from ..runtime.status import DECLINED, DONE, LACKING
+from ..runtime.status import DECLINED, DONE, GEMV, LACKING
 from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .checks import size, step, unfit, wrong
-from .context import BYTES, operands, swap_sides, swaps, words_at
+from .context import BYTES, ROWWISE, operands, oriented, words_at
 from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
@@ -31,12 +31,12 @@ STRICT, HELD, SHARED, NEW = 1, 2, 4, 8  # bits of `how`: NEW, out was made for t
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
 F32, F64 = Tile("float32", 1, 1, 1), Tile("float64", 1, 1, 1)
-# A stack of products: the next one; how many there are, and are a job; where out, x, a and b are told; the words of the
-# first one, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0; batch
-# dimensions, those of out after them; whether sides are swapped; a zero for products of no terms, or 0; the factors.
+# A stack of products: the next one; how many there are, and are a job; the arrays, A and B as the words of the first
+# one have them; these, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0;
+# batch dimensions, those of out after them; a zero for products of no terms, or 0; the factors.
 STACK = Record(
     "ProductStack",
-    "next | count each operands first alone launch jobs rooms batches inner turned zero beta alpha tasks",
+    "next | count each out x a b first alone launch jobs rooms batches inner zero beta alpha tasks",
 )
 stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
 MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
@@ -53,8 +53,7 @@ def _shift(width):
 @jit
 def _placed(s, f, t):
     """Fill in where the operands of product t of the stack begin."""
-    q = pointer(s.operands)
-    out, x, a, b = q[0], q[1], q[2], q[3]
+    out, x, a, b = s.out, s.x, s.a, s.b
     f.a, f.b, f.c, px = data(a), data(b), data(out), words_at(s.first).x
     for d in range(s.batches):
         each = d + s.inner
@@ -62,8 +61,6 @@ def _placed(s, f, t):
         f.a, f.b, f.c = f.a + i * step(a, d + 2), f.b + i * step(b, d + 2), f.c + i * step(out, each)
         px += i * step(x, each) if px != 0 else 0
     f.x = px
-    if s.turned != 0:
-        f.a, f.b = f.b, f.a
     if s.zero != 0:
         f.a = f.b = s.zero
 
@@ -113,15 +110,12 @@ def _apart(x, out, skip, s):
 @jit
 def _at_once(s, f, p, how):
     """The stack by stacks.py, if its products lie evenly: what `whole` answers."""
-    told, q = pointer(s.operands), many_at(scratch(MANY))
-    out, x, a, b = told[0], told[1], told[2], told[3]
+    out, x, a, b, q = s.out, s.x, s.a, s.b, many_at(scratch(MANY))
     (sa, even_a), (sb, even_b) = _apart(a, out, 2, s), _apart(b, out, 2, s)
     (sc, even_c), (sx, even_x) = _apart(out, out, s.inner, s), _apart(x, out, s.inner, s)
     if not (even_a and even_b and even_c and (even_x or f.x == 0)):
         return DECLINED
     pa, pb, shift = data(a), data(b), _shift(p.size)
-    if s.turned != 0:
-        pa, sa, pb, sb = pb, sb, pa, sa
     q.a, q.sa, q.rsa, q.csa, q.b, q.sb, q.rsb, q.csb = pa, sa >> shift, f.rsa, f.csa, pb, sb >> shift, f.rsb, f.csb
     q.c, q.sc, q.rsc, q.csc = data(out), sc >> shift, f.rsc, f.csc
     q.x, q.sx, q.rsx, q.csx = f.x, sx >> shift, f.rsx, f.csx
@@ -173,7 +167,7 @@ def checked() -> int:
         m, n, k = size(a, 1), size(b, 0) if columns else 1, size(a, 0)
         one, empty, f = m * n * k, k == 0 or alpha == 0, words_at(own)
         s.inner, s.batches, s.launch, s.jobs = rows + columns, max(ndim(a) - 2, ndim(b) - 2, 0), p.launch, p.jobs
-        s.operands, s.first, s.zero, s.count = arrays, own, none if empty else 0, 1 if m * n > 0 else 0
+        s.out, s.x, s.first, s.zero, s.count = out, x, own, none if empty else 0, 1 if m * n > 0 else 0
         for d in range(s.batches):
             s.count *= size(out, d + s.inner)
         if s.count == 0:
@@ -197,15 +191,14 @@ def checked() -> int:
         poke(F64, address(s) + ALPHA, alpha)
         f.shift_a, f.shift_b, f.shift_c = _shift(p.size_a), _shift(p.size_b), _shift(p.size)
         f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
+        f.sides = ROWWISE if s.alone != 0 else f.sides
         f.scalars = factors + (2 * width if empty else 0)
-        operands(f, out, x, a, b)
+        turned = operands(f, out, x, a, b)
+        if vector and s.alone != 0:
+            turned ^= oriented(f, GEMV)
+        s.a, s.b = (b, a) if turned else (a, b)
         if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
-            f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
-        by_unit = s.alone == 0 and f.brackets != 0 and f.rsb == 1
-        by_columns = (s.alone != 0 or f.sided == 0) and swaps(m, k, f.rsc, f.csc, by_unit)
-        s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
-        if s.turned != 0:
-            swap_sides(f)
+            f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if f.n > 1 else 1
         if s.count > 1 and p.stacks != 0 and not empty:
             found = _at_once(s, f, p, how)
             if found != DECLINED:

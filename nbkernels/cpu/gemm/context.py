@@ -13,6 +13,7 @@ from ...jit.ir.amx import ROWS
 from ...jit.ir.tile import Tile
 from .blocking import SEGMENT, Tiles, caches
 from .checks import size, step
+from .cost import swaps
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -21,7 +22,7 @@ WORDS = Record(
     """
     next jobs |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
-    workers tasks near scalars unit reads loops mixed sided numpy result after context own
+    workers tasks near scalars unit reads loops mixed sides numpy result after context own
     micro nv lanes packs in_place brackets
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block down across stretch bpanels ready part total share need blocks room start stop
@@ -34,6 +35,8 @@ NEAR_L2 = 4  # times L2: bytes of an A that stays near
 PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (AVX2)
 # Steps of k for a row of C from which B in place gains more than C by columns costs (bfloat16: 1.1 to 2.3 times).
 CROSSING = 64
+# How a product may be turned: not, as its kernels tell A from B; where C is stored by columns; for a matrix unit, too.
+FIXED, ROWWISE, EITHER = range(3)
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
 
@@ -88,18 +91,29 @@ def _piece(sizes, tiles, panels, parts, near):
 
 
 @plain(forceinline=True)
-def swaps(m, k, rsc, csc, unit):
-    """Whether C = A B, m rows over k steps, strides in elements, is computed as C' = B' A': where C is stored by
-    columns; and where few rows meet a B by columns and both are alike (`unit`), which a matrix unit reads in place."""
-    return rsc == 1 if csc != 1 else unit and m <= ROWS and k >= CROSSING * m
+def by_columns(sides, m, n, k, rsb, rsc, csc):
+    """Whether C = A B, m x n over k steps, strides in elements, is computed as C' = B' A', by what its `sides` may:
+    where C is stored by columns; and where few rows meet a B by columns, which a matrix unit reads in place."""
+    if sides == FIXED:
+        return False
+    few = sides == EITHER and rsb == 1 and csc == 1 and m <= ROWS and k >= CROSSING * m
+    return few or (rsc == 1 and (csc != 1 or n == 1))
 
 
 @jit(forceinline=True)
-def swap_sides(f):
-    """C' = B' A'."""
-    f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
-    f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
-    f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
+def _turned(f, turns):
+    """C' = B' A' where it `turns`, which is returned."""
+    if turns:
+        f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
+        f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
+        f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
+    return turns
+
+
+@jit(forceinline=True)
+def oriented(f, way):
+    """Turn a product as a path takes it; tell whether it was turned."""
+    return _turned(f, swaps(way, f.m, f.n, f.rsa, f.csb))
 
 
 @jit(forceinline=True)
@@ -118,9 +132,9 @@ def matrices(f):
 
 @jit(forceinline=True)
 def operands(f, out, x, a, b):
-    """Fill in what checked arrays say of a product, or of the first one of a stack, by the shifts that are in f. Arrays
-    are ids, x may be 0; a vector a is a row, a vector b a column. Nothing goes by the stride of a size of 1: it is 0,
-    or 1 where kernels ask for contiguous elements."""
+    """Fill in what checked arrays say of a product, or of the first one of a stack, by the shifts that are in f; tell
+    whether it is C' = B' A' (`by_columns`). Arrays are ids, x may be 0; a vector a is a row, a vector b a column.
+    Nothing goes by the stride of a size of 1: it is 0, or 1 where kernels ask for contiguous elements."""
     rows, columns = ndim(a) > 1, ndim(b) > 1
     down, m, n, k = rows + columns - 1, size(a, 1), size(b, 0) if columns else 1, size(a, 0)
     f.m, f.n, f.k, f.a, f.b, f.c, f.x, f.rsx, f.csx = m, n, k, data(a), data(b), data(out), 0, 0, 0
@@ -130,6 +144,7 @@ def operands(f, out, x, a, b):
     if x != 0 and f.reads != 0:
         f.x = data(x)
         f.rsx, f.csx = step(x, down) >> f.shift_c if rows else 0, step(x, 0) >> f.shift_c if n > 1 else 1
+    return _turned(f, by_columns(f.sides, m, n, k, f.rsb, f.rsc, f.csc))
 
 
 @jit
@@ -158,18 +173,17 @@ def cuts(f):
 
 @functools.cache
 def prepare():
-    """`operands`, then `cuts` where the words have tiles, called from Python: void(id of out, of x or 0, of a, of b,
-    address of the words)."""
+    """`operands` as a path takes them, then `cuts` where the words have tiles, called from Python: void(id of out, of x
+    or 0, of a, of b, address of the words, path)."""
 
-    def run(out, x, a, b, words):
+    def run(out, x, a, b, words, way):
         f = words_at(words)
         operands(f, out, x, a, b)
-        if swaps(f.m, f.k, f.rsc, f.csc, f.brackets != 0 and f.sided == 0 and f.rsb == 1):
-            swap_sides(f)
+        oriented(f, way)
         if f.mr > 0:
             cuts(f)
 
-    return entry(run, "void(int64, int64, int64, int64, int64)", "gemm_prepare")
+    return entry(run, "void(int64, int64, int64, int64, int64, int64)", "gemm_prepare")
 
 
 def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:

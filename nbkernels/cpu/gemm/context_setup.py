@@ -7,9 +7,10 @@ import functools
 import numpy as np
 
 from ...jit.ir.kind import UNIT, Kind
+from ..runtime.status import PACKED
 from . import matrix_unit
 from .blocking import Tiles
-from .context import WORDS, near, prepare, swaps
+from .context import EITHER, FIXED, ROWWISE, WORDS, by_columns, near, prepare
 from .kernels import ready
 from .kinds import in_place
 from .microkernel import table
@@ -18,8 +19,14 @@ from .microkernel import table
 def swapped(out, a, b, kind: Kind) -> bool:
     """Whether `operands` computes out = a @ b as C' = B' A'."""
     (m, k), n, size = a.shape[-2:], b.shape[-1], out.dtype.itemsize
-    unit = kind.way == UNIT and kind == kind.swapped() and k > 1 and b.strides[-2] == b.dtype.itemsize
-    return swaps(m, k, m > 1 and out.strides[-2] == size, n == 1 or out.strides[-1] == size, unit)
+    unit = k > 1 and b.strides[-2] == b.dtype.itemsize
+    may = FIXED if hasattr(b, "memory") else sides(kind)
+    return by_columns(may, m, n, k, unit, m > 1 and out.strides[-2] == size, n == 1 or out.strides[-1] == size)
+
+
+def sides(kind: Kind) -> int:
+    """How products of a kind may be turned; where its operands differ, the kind is turned before."""
+    return EITHER if kind.way == UNIT and kind == kind.swapped() else ROWWISE
 
 
 @functools.cache
@@ -33,7 +40,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
-    f.packs, f.in_place, f.sided = ready(tile).ctypes.data, in_place(kind), kind.swapped() != kind
+    f.packs, f.in_place, f.sides = ready(tile).ctypes.data, in_place(kind), sides(kind)
     f.brackets = matrix_unit.brackets(kind.a) if kind.way == UNIT else 0
     return f.tobytes()
 
@@ -56,8 +63,10 @@ def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     return f, kept
 
 
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int):
-    """The words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, way: int = PACKED):
+    """A path's words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
     f, kept = started(beta, alpha, tiles, kind, workers)
-    prepare()(id(out), x, id(a), id(b), f.own)
+    if hasattr(b, "memory"):  # panels.py's
+        f.ready, f.sides = b.memory.ctypes.data, FIXED
+    prepare()(id(out), x, id(a), id(b), f.own, way)
     return f, kept

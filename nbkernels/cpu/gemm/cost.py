@@ -18,7 +18,7 @@ from ... import winners
 from ...jit.compile.lazy import intrinsic, plain, types
 from ...jit.ir.vector import outside, width_bits
 from ..runtime.machine import machine, plan_key
-from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
+from ..runtime.status import COLUMNS, DEEP, GEMV, PACKED, PATHS, SHORT, SMALL, THIN
 from .blocking import WAY
 
 FILE, SYMBOL = resources.files(__package__) / "costs.json", "nbkernels_costs"
@@ -45,7 +45,10 @@ def place(size, way, many):
 
 @plain
 def swaps(way, m, n, rsa, csb):
-    """Whether a path computes C' = B' A': vectors lie along the side that is the longer one in memory, or at all."""
+    """Whether a path computes C' = B' A': vectors lie along the side that is the longer one in memory, or at all; a
+    vector is a column."""
+    if way == GEMV:
+        return n > 1
     if way == DEEP:
         return (m > n and rsa == 1) or (csb != 1 and (rsa == 1 or m <= n))
     return way == SHORT and m > n

@@ -20,10 +20,9 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..gemv.axpyf import TOGETHER, columns_of_several, group
 from ..runtime.machine import l2
-from ..runtime.status import DEEP, LARGE
+from ..runtime.status import LARGE
 from .blocking import SEGMENT, small
-from .context import NEXT, WORDS, matrices, swap_sides
-from .cost import swaps
+from .context import NEXT, WORDS, matrices
 from .pack import pack_alone
 from .paths import BRIEF
 from .plan_entry import Door, available
@@ -45,15 +44,12 @@ FACTORS = 8 * TOGETHER * TURN  # bytes of stack for those of A
 
 
 @jit(forceinline=True)
-def _ask(f, p, q, i, end, left, right, size):
-    """Ask for the lines of steps p to q of B[:, left:right], and of A[i:end], if its columns are contiguous."""
+def _ask(f, p, q, left, right, size):
+    """Ask for the lines of steps p to q of B[:, left:right]."""
     for step in range(p, q):
-        b, a = f.b + (step * f.rsb + left) * size, f.a + (step * f.csa + i) * size
+        b = f.b + (step * f.rsb + left) * size
         for at in range(b, b + (right - left) * size, LINE):
             ask(at)
-        if f.rsa == 1:
-            for at in range(a, a + (end - i) * size, LINE):
-                ask(at)
 
 
 @jit(forceinline=True)
@@ -79,7 +75,7 @@ def _block(tile, f, steps, rows, columns, panel, asks, one):
         if parts > 0:
             now, next_ = part * (end - i) + r - i, start + f.kc
             of = parts * (end - i)
-            _ask(f, next_ + now * f.kc // of, next_ + (now + h) * f.kc // of, i, end, left, right, size)
+            _ask(f, next_ + now * f.kc // of, next_ + (now + h) * f.kc // of, left, right, size)
         if h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
             tiny_long(tile, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
                       x_row, h * f.rsx, f.rsx, w, alpha, beta, p)  # fmt: skip
@@ -179,8 +175,6 @@ def _plan(tile, f, table):
     if workers == 0:
         return -LARGE
     f.workers = workers
-    if swaps(DEEP, f.m, f.n, f.rsa, f.csb):
-        swap_sides(f)
     large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
     if f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
         large = False
@@ -203,7 +197,7 @@ def _plan(tile, f, table):
     direct = f.pack != BY_ROWS and segments == 1 and f.csc == 1 and (f.x == 0 or f.csx == 1)
     f.part = -1 if direct else panels
     # X may be C, where chains wait.
-    turns = tile.narrow and f.pack == IN_PLACE and (f.rsa == 1 or f.m <= tile.mr < f.n > tile.lanes)
+    turns = tile.narrow and f.pack == IN_PLACE and f.m <= tile.mr < f.n > tile.lanes
     f.kc = SEGMENT if direct and f.x != 0 else TURN if turns else STEPS
     return panels if direct else panels + segments * f.m * f.n * tile.itemsize
 

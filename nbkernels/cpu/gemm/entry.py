@@ -13,21 +13,21 @@ from array import array
 import numpy as np
 
 from ...jit.abi import new_arrays
-from ...jit.abi.address import answered, asked, pointer, scratch
+from ...jit.abi.address import answered, asked, scratch
 from ...jit.abi.ndarray import address_of, descr, ndim
-from ...jit.abi.new_arrays import NONE, answer
+from ...jit.abi.new_arrays import answer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
-from ..runtime.arrays import alike, new_matrix
+from ..runtime.arrays import alike, new_matrix, optional
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
 from . import block, columns, deep, short, thin
 from .blocking import small
 from .checks import unsound
-from .context import BYTES, WORDS, operands, swap_sides, words_at
+from .context import BYTES, ROWWISE, WORDS, operands, oriented, words_at
 from .cost import known
 from .kernels import supply
 from .packed import whole as packed_whole
@@ -51,18 +51,17 @@ def _choice() -> int:
     return compiled(run, f"int64({TABLE}, {WORDS}, int64, int64)", "gemm_choice")
 
 
+# Paths with an entry of the same make.
+DOORS = {status.THIN: thin.door, status.DEEP: deep.door, status.SHORT: short.door, status.COLUMNS: columns.door}
 # What does a product, or a part of one, by what the entry answers where it has no such kernel yet: of a dtype its
 # address, and the first argument of a path's whole call.
 WHOLE = {
+    **{way: lambda dtype, door=door: door(dtype).whole() for way, door in DOORS.items()},
     status.GEMV: gemv_whole,
-    status.THIN: lambda dtype: thin.door(dtype).whole(),
-    status.DEEP: lambda dtype: deep.door(dtype).whole(),
-    status.SHORT: lambda dtype: short.door(dtype).whole(),
-    status.COLUMNS: lambda dtype: columns.door(dtype).whole(),
     status.PACKED: packed_whole,
     status.SMALL: block.block,
-    status.BY_ROWS: block.by_rows,
-    status.BY_COLUMNS: block.by_columns,
+    status.BY_ROWS: lambda dtype: block.straight(dtype, False),
+    status.BY_COLUMNS: lambda dtype: block.straight(dtype, True),
     status.CHOICE: lambda dtype: (_choice(), 0),
 }
 
@@ -78,13 +77,11 @@ def small_entry():
     def run(table, out, x, a, b, beta, alpha):
         serially, table = table & SERIALLY != 0, table & ~SERIALLY
         t = table_at(table)
-        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
-        none = pointer(t.numpy)[NONE]
-        x = 0 if x == none else x
-        if given == none:
+        given, x, a, b, made = optional(t.numpy, out), optional(t.numpy, x), address_of(a), address_of(b), 0
+        if given == 0:
             if ndim(a) != 2 or ndim(b) != 2:
                 return answer(status.DECLINED, 0, 0)
-            given, made = 0, new_matrix(t.numpy, descr(a), a, b)
+            made = new_matrix(t.numpy, descr(a), a, b)
             if made == 0:
                 return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)
@@ -93,11 +90,9 @@ def small_entry():
             return answer(status.DECLINED, given, made)
         if unsound(out, x, a, b, (size, size, size), beta, made != 0):
             return answer(status.DECLINED, given, made)
-        f.reads, f.brackets, f.size_b, f.size_c = beta != 0, 0, size, size
+        f.reads, f.sides, f.size_b, f.size_c = beta != 0, ROWWISE, size, size
         f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3
         operands(f, out, x, a, b)
-        if f.rsc == 1 and (f.n == 1 or f.csc != 1):  # a column is a row
-            swap_sides(f)
         m, n, k, rows = f.m, f.n, f.k, f.csc == 1 and (f.x == 0 or f.csx == 1)
         if serially:
             if k > longest(t):
@@ -112,6 +107,7 @@ def small_entry():
                 return answer(status.CHOICE, given, made)
             path = asked(t.ways[2 * (status.CHOICE - status.GEMV)], (table, words, rows, workers))
             if path != status.SMALL:
+                oriented(f, path)
                 way = table + 8 * (WAYS + 2 * (path - status.GEMV))
                 found = answered(way, path, words, beta, alpha)
                 return answer(path if found == status.LARGE else found, given, made)

@@ -11,8 +11,7 @@ from array import array
 
 import numpy as np
 
-from ...jit.abi.address import scratch, set_word, word
-from ...jit.abi.calling import call_loop
+from ...jit.abi.address import invoke, scratch, set_word, word
 from ...jit.compile.cache import compiled
 from ...jit.user.scalar_function import adopt
 from ..elementwise import fused
@@ -35,7 +34,7 @@ def _kernel() -> int:
             set_word(pointers + 8 * p, word(at) + i * down + j * across)
             set_word(row_steps + 8 * p, down)
             set_word(column_steps + 8 * p, across)
-        call_loop(word(context + LOOP), pointers, h, w, row_steps, column_steps, 0)
+        invoke(word(context + LOOP), (pointers, h, w, row_steps, column_steps, 0))
 
     return compiled(after, "void(int64, int64, int64, int64, int64)", "gemm_after")
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 
 from ...jit.compile.lazy import plain
+from ...jit.ir.emit import called, on_tile
 from ...jit.ir.vector import I64, LINE, loop, switch
-from .tiny import STEPS, Block, called, on_tile
+from .tiny import STEPS, Block, Form
 
 ROWS = 4  # of a tile
 EACH = 4  # steps between two lines of each matrix asked for: all of 16x16x16, and more of what is larger
@@ -32,13 +33,15 @@ def _even(builder, tile, arg, whole, upright, ahead=False):
     """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
     left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
     name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
-    builder, arg = called(builder, tile, name, EVEN, arg)
-    if builder is None:
-        return
+    called(builder, tile, name, EVEN, arg, _products, whole, upright, ahead)
+
+
+def _products(builder, tile, arg, whole, upright, ahead):
+    """Its body."""
     lie, other = ("rsa", "csa") if upright else ("csa", "rsa")
     arg |= {lie: I64(1), other: arg["step"]}
-    block = Block(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, lie=lie,
-                  asks=[I64(LINE)] * 3 * ahead, each=EACH)  # fmt: skip
+    form = Form(ROWS, (tile.lanes,) * tile.nv, tile.nr, lie=lie)
+    block = Block(builder, tile, arg, form, [I64(LINE)] * 3 * ahead, EACH)
     lanes, height, width = block.lanes, I64(ROWS), I64(tile.nr)
     panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), width)
     last = builder.sub(panels, I64(2))
@@ -73,7 +76,6 @@ def _even(builder, tile, arg, whole, upright, ahead=False):
         return following
 
     loop(builder, arg["count"], [arg[matrix] for matrix in "abc"], product)
-    builder.ret_void()
 
 
 def _whole(builder, tile, arg):

@@ -16,12 +16,13 @@ import numpy as np
 
 from ...dtypes import asked, name_of
 from ...jit.compile.python_first import Patience
+from ...jit.ir.emit import items
 from ...jit.ir.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.ir.tile import Tile
 from ...jit.ir.vector import SIZE
 from .blocking import SEGMENT, small
 from .kinds import default_tiles, kind_of
-from .microkernel import APART, SPEC, STRIDED, place, table
+from .microkernel import APART, ARGUMENTS, STRIDED, place, table
 from .store import PLAIN, REGISTERS
 
 DTYPES = {*BYTES, *SIGNLESS}
@@ -193,7 +194,7 @@ def _panel(x, tile, width: int, conj: bool):
 def _kind(chain: str):
     """The C function that a micro-kernel is; a complex number is two of its arguments."""
     number = [np.ctypeslib.as_ctypes_type(np.dtype(PLANE.get(chain, chain)))] * (1 + (chain in PLANE))
-    kinds = [number if kind == "s" else [ctypes.c_int64] for _, kind in SPEC]
+    kinds = [number if kind == "s" else [ctypes.c_int64] for _, kind in items(ARGUMENTS)]
     return ctypes.PYFUNCTYPE(None, *(part for each in kinds for part in each))
 
 

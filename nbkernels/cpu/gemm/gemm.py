@@ -21,12 +21,12 @@ from ...jit.ir.kind import wrapped
 from ...jit.ir.vector import SIZE
 from ..gemv.gemv import gemv
 from ..runtime import threads
-from ..runtime.status import COLUMNS, DECLINED, DEEP, DONE, GEMV, PACKED, SHORT, SMALL, THIN
+from ..runtime.status import DECLINED, DONE, GEMV, PACKED, SMALL
 from ..runtime.workspace import fresh
-from . import columns, deep, first_products, short, thin
+from . import first_products
 from .blocking import Tiles, given
 from .context_setup import filled
-from .entry import SERIALLY, small_entry, small_table, supplied
+from .entry import DOORS, SERIALLY, small_entry, small_table, supplied
 from .general_entry import MATRICES, general
 from .kinds import by_unit, default_tiles, kind_of, of_depth
 from .packed import packed
@@ -35,7 +35,6 @@ from .syrk import mirrored, symmetric
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
-DOORS = {THIN: thin.door, DEEP: deep.door, SHORT: short.door, COLUMNS: columns.door}
 REAL = {int, float, bool}
 ONE = 1
 UNIT = 1.0  # the same factor as an entry takes it: to convert a Python int takes 15 ns
@@ -104,7 +103,7 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
         return packed(out, x, a, b, beta, alpha, None, kind, workers)
-    f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
+    f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, way)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)
 

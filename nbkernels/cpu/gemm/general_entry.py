@@ -14,13 +14,13 @@ import numpy as np
 from ...jit.abi import new_arrays
 from ...jit.abi.address import asked, pointer, poke, scratch
 from ...jit.abi.ndarray import MOST, WRITEABLE, address_of, data, flags, ndim, shape
-from ...jit.abi.new_arrays import NONE, answer, new_strided
+from ...jit.abi.new_arrays import answer, new_strided
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.kind import BYTES, Kind
 from ..runtime import threads
-from ..runtime.arrays import alike
+from ..runtime.arrays import alike, optional
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
@@ -105,9 +105,7 @@ def _entry():
     def run(words, out, x, a, b, beta, alpha):
         how, chosen, matrices, words = words & STRICT | HELD, words & CHOSEN != 0, words & MATRICES != 0, words & -8
         c, sizes, operands = call_at(words), scratch(SHAPE), scratch(32)
-        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
-        none = pointer(c.numpy)[NONE]
-        x, given = 0 if x == none else x, 0 if given == none else given
+        given, x, a, b, made = optional(c.numpy, out), optional(c.numpy, x), address_of(a), address_of(b), 0
         if (matrices and (ndim(a) != 2 or ndim(b) != 2)) or (how & STRICT != 0 and (ndim(a) != 3 or ndim(b) != 3)):
             return answer(DECLINED, given, made)
         if max(ndim(a), ndim(b)) >= MOST or min(ndim(a), ndim(b)) < 1 or (x != 0 and ndim(x) > MOST):

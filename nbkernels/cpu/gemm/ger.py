@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
+from ...jit.ir.emit import called, on_tile
+from ...jit.ir.vector import I64, Lanes, loop
 
-from ...jit.compile.lazy import intrinsic, types
-from ...jit.ir.vector import ELEMENT, I64, Lanes, loop, once
+PLAIN = "m:i n:i a:p rsa:i b:p c:p rsc:i alpha:s"
+BLEND = f"{PLAIN} x:p rsx:i beta:s"
 
 
-def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
-    """void(m, n, a, rsa, b, c, rsc, alpha): C[i, j] = alpha * fma(a[i*rsa], b[j], 0), n at least a vector; or, given
-    x, rsx and beta, too, fma(beta, X[i, j], that), where X may be C."""
-    name = f"outer_{tile.dtype}" + "_on" * blends
-    element = ELEMENT[tile.dtype]
-    at = element.as_pointer()
-    kinds = [I64, I64, at, I64, at, at, I64, element, *[at, I64, element] * blends]
-    function, builder = once(module, name, kinds)
-    if builder is None:
-        return function
-    m, n, a, rsa, b, c, rsc, alpha, *more = function.args
+def _outer(builder, tile, arg, blends: bool):
+    """C[i, j] = alpha * fma(a[i*rsa], b[j], 0), n at least a vector; or, given x, rsx and beta, too, fma(beta, X[i, j],
+    that), where X may be C."""
+    m, n, a, rsa, b, c, rsc, alpha, *more = arg.values()
     lanes = Lanes(builder, tile.dtype, tile.lanes)
     factor, last = lanes.splat(alpha), builder.sub(n, I64(lanes.count))
     x, rsx, beta = more or (c, rsc, alpha)
@@ -50,23 +44,15 @@ def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
         return [lanes.at(a, rsa), lanes.at(c, rsc), lanes.at(x, rsx)]
 
     loop(builder, m, [a, c, x], row)
-    builder.ret_void()
-    return function
 
 
-@intrinsic
-def outer(typing, tile, m, n, a, rsa, b, c, rsc, alpha, x, rsx, beta):
-    """C of m rows, rsc apart, and n >= tile.lanes columns; X is nothing where its address is 0."""
+def _by_x(context, builder, tile, arg):
+    with builder.if_else(builder.icmp_unsigned("!=", arg["x"], I64(0))) as (then, otherwise):
+        with then:
+            called(builder, tile, f"outer_{tile.dtype}_on", BLEND, arg, _outer, True)
+        with otherwise:
+            called(builder, tile, f"outer_{tile.dtype}", PLAIN, arg, _outer, False)
 
-    def emit(context, builder, signature, args):
-        record, at = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-        values = [builder.inttoptr(v, at) if i in (2, 4, 5, 8) else v for i, v in enumerate(args[1:])]
-        with builder.if_else(builder.icmp_unsigned("!=", args[9], I64(0))) as (then, otherwise):
-            with then:
-                builder.call(_define(builder.module, record, True), values)
-            with otherwise:
-                builder.call(_define(builder.module, record, False), values[:8])
-        return context.get_dummy_value()
 
-    scalar = getattr(types, tile.tile.dtype)
-    return types.void(tile, *[types.int64] * 7, scalar, types.int64, types.int64, scalar), emit
+# C of m rows, rsc apart, and n >= tile.lanes columns; X is nothing where its address is 0.
+outer = on_tile("outer", BLEND, _by_x)

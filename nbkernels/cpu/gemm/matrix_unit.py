@@ -12,10 +12,10 @@ import functools
 
 from llvmlite import ir
 
-from ...jit.compile.lazy import intrinsic, types
 from ...jit.compile.routine import routine
 from ...jit.ir.amx import BYTES, ROW, ROWS, unit
 from ...jit.ir.chain import Chain
+from ...jit.ir.emit import emitted
 from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, opaque, switch
 from .blocking import PANEL, Tiles
 from .store import PARTIAL, PLAIN
@@ -47,18 +47,17 @@ def tiles(items: int, l2: int) -> Tiles:
     return Tiles(SIDE, SIDE, PANEL * items // WORD, nb, 4096, max(nb, 4096 // nb * nb))
 
 
-def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: int) -> None:
+def micro_kernel(builder, tile, arg, mr: int, nv: int) -> None:
     """The LLVM function of the tile's first mr rows and nv vectors of columns, with the arguments of microkernel.py.
 
     Where C has fewer columns than its tiles, or other elements, they go through memory. The unit is configured for mr.
     """
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg, kind = dict(zip((name for name, _ in spec), function.args)), tile.kind
+    kind = tile.kind
     engine, ops, tall = unit(kind.a)(builder, configured(mr)), Chain(builder, kind, tile.lanes), -(-mr // ROWS)
     cells = [(i, j) for i in range(tall) for j in range(nv)]
     last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
-    square = builder.bitcast(builder.alloca(ir.ArrayType(ELEMENT[kind.chain], tile.mr * tile.nr)), kinds["t"])
+    chain = ELEMENT[kind.chain]
+    square = builder.bitcast(builder.alloca(ir.ArrayType(chain, tile.mr * tile.nr)), chain.as_pointer())
     whole = builder.icmp_signed("==", last, I64(tile.lanes))
 
     def each(matrix, stride, do):
@@ -212,27 +211,20 @@ def _turned(chain, source, along, down, kb, target, width, pitch, beside: bool) 
     loop(builder, builder.udiv(builder.add(width, I64(ROWS - 1)), I64(ROWS)), [], piece)
 
 
-@intrinsic
-def panel_a(typing, tile, source, along, down, width, kb, target):
-    """A panel of A: `width` <= mr rows, kb steps; addresses in bytes, strides in elements."""
+def _panel(builder, tile, q):
+    given = Chain(builder, tile.kind, tile.lanes), q.source, q.along, q.down, q.kb, q.target, q.width, tile.mr
+    with builder.if_else(builder.icmp_signed("==", q.down, I64(1))) as (by_rows, others):
+        with by_rows:
+            _lines(*given)
+        with others, builder.if_else(builder.icmp_signed("==", q.along, I64(1))) as (by_columns, strided):
+            with by_columns:
+                _turned(*given, beside=True)
+            with strided:
+                _turned(*given, beside=False)
 
-    def emit(context, builder, signature, args):
-        record, (source, along, down, width, kb, target) = signature.args[0].tile, args[1:]
-        chain = Chain(builder, record.kind, record.lanes)
-        source = builder.inttoptr(source, ELEMENT[record.kind.a].as_pointer())
-        target = builder.inttoptr(target, chain.words.element.as_pointer())
-        given = chain, source, along, down, kb, target, width, record.mr
-        with builder.if_else(builder.icmp_signed("==", down, I64(1))) as (by_rows, others):
-            with by_rows:
-                _lines(*given)
-            with others, builder.if_else(builder.icmp_signed("==", along, I64(1))) as (by_columns, strided):
-                with by_columns:
-                    _turned(*given, beside=True)
-                with strided:
-                    _turned(*given, beside=False)
-        return context.get_dummy_value()
 
-    return types.void(tile, *[types.int64] * 6), emit
+# A panel of A: `width` <= mr rows, kb steps; strides in elements.
+panel_a = emitted("panel_a", "source:a along:i down:i width:i kb:i target:p", _panel)
 
 
 @functools.cache

@@ -17,25 +17,22 @@ from __future__ import annotations
 
 import functools
 
-from llvmlite import ir
-
-from ...jit.compile.lazy import intrinsic, plain, types
+from ...jit.compile.lazy import plain
 from ...jit.compile.routine import Table, call_routine, known_table, words_of
 from ...jit.ir.amx import BYTES, unit
 from ...jit.ir.chain import Chain, in_groups
+from ...jit.ir.emit import begun, kinds, on_tile, values
 from ...jit.ir.kind import UNIT
-from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
+from ...jit.ir.vector import I64, LINE, loop
 from . import matrix_unit
 
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels in the caches come as the hardware follows them.
 APART = 16
-# name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype. What is
-# asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in STREAMS places, `gap` bytes
-# apart, by turns, `pace` bytes a step: one stream is not all that a core can read (1, 4 and 8 rows by packed float32
-# of 64 MB so in .92, .78 and .62 of the time).
-ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
-SPEC = [item.split(":") for item in ARGUMENTS.split()]
+# Arguments (emit.py). What is asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in
+# STREAMS places, `gap` bytes apart, by turns, `pace` bytes a step: one stream is not all that a core can read (1, 4 and
+# 8 rows by packed float32 of 64 MB so in .92, .78 and .62 of the time).
+ARGUMENTS = "a:p rsa:i csa:i b:p rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
 STREAMS = 4
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Narrow
 # vectors take 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it can issue.
@@ -46,10 +43,9 @@ LIES = "", "_packed", "_copying", "_streamed"
 STRIDED, PACKED, COPYING, STREAMED = range(4)
 
 
-def _spec(lie: int, given: bool = False) -> list:
-    """SPEC, and what else there is of operands that lie so; `given`: what callers give."""
-    more = {COPYING: [["panel", "w"]], STREAMED: [["pace", "i"], ["gap", "i"]]}.get(lie, [])
-    return [each for each in SPEC if not given or lie == STREAMED or each[0] != "ahead"] + more
+def _spec(lie: int) -> str:
+    """The arguments for operands that lie so."""
+    return ARGUMENTS + {COPYING: " panel:p", STREAMED: " pace:i gap:i"}.get(lie, "")
 
 
 def _known(tile, lie: int) -> dict:
@@ -59,22 +55,13 @@ def _known(tile, lie: int) -> dict:
     return a | {"rsb": I64(tile.nr * planes)} if lie in (PACKED, STREAMED) else a
 
 
-def _kinds(tile) -> dict:
-    """LLVM's type for each kind of argument."""
-    chain = ELEMENT[tile.kind.chain]
-    pointers = {"w": ELEMENT[tile.dtype], "t": chain, "c": ELEMENT[tile.kind.out]}
-    return {"i": I64, "s": chain} | {kind: element.as_pointer() for kind, element in pointers.items()}
-
-
-def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> None:
+def _define(module, name: str, tile, mr: int, nv: int, lie: int) -> None:
     """The LLVM function of the mr x nv tile."""
-    kinds = _kinds(tile)
+    builder, arg = begun(module, name, tile, _spec(lie))
     if tile.kind.way == UNIT:
-        matrix_unit.micro_kernel(module, name, tile, _spec(lie), kinds, mr, nv)
+        matrix_unit.micro_kernel(builder, tile, arg, mr, nv)
         return
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
+    function, planes = builder.function, range(tile.kind.planes)
     arg |= _known(tile, lie)  # no register and no addition for a row of A: 5 % at 12x32
     ops = Chain(builder, tile.kind, tile.lanes)
     words = ops.words
@@ -256,50 +243,22 @@ def absent_of(tile, words, lie, m, n):
 known = words_of(table)
 
 
-def _emit(context, builder, signature, args, lie: int):
-    """Call the function for this height and width."""
-    tile, names = signature.args[0].tile, [name for name, _ in _spec(lie, given=True)]
-    kinds, arg = _kinds(tile), dict(zip(names, args[2:])) | _known(tile, lie)
-    height, width = args[1], arg["width"]
-    if lie != STREAMED:
-        arg["ahead"] = builder.mul(arg["rsb"], I64(APART * tile.itemsize))
-    values = [arg[name] if kind in "is" else builder.inttoptr(arg[name], kinds[kind]) for name, kind in _spec(lie)]
-    across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
-    row = builder.add(height, I64(lie * (tile.mr + 1)))
-    at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)
-    call_routine(builder, known_table(context, builder, table, tile), at, values)
-    return context.get_dummy_value()
+def _intrinsic(lie: int):
+    """The micro-kernel for operands that lie so, of `height` <= tile.mr rows and `width` <= tile.nr columns."""
+    own = lie == STREAMED  # what is asked for is the caller's to say
+
+    def emit(context, builder, tile, arg):
+        arg = arg | _known(tile, lie)
+        ahead = {} if own else {"ahead": builder.mul(arg["rsb"], I64(APART * tile.itemsize))}
+        across = builder.sdiv(builder.add(arg["width"], I64(tile.lanes - 1)), I64(tile.lanes))
+        row = builder.add(arg["height"], I64(lie * (tile.mr + 1)))
+        at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)
+        given = values(builder, kinds(tile, _spec(lie)), arg | ahead)
+        call_routine(builder, known_table(context, builder, table, tile), at, given)
+
+    arguments = _spec(lie) if own else _spec(lie).replace(" ahead:i", "")
+    return on_tile(f"ukernel{LIES[lie]}", arguments, emit, "height:i")
 
 
-def _signature(tile, lie):
-    scalar = getattr(types, tile.tile.kind.chain)
-    return types.void(
-        tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie, given=True)]
-    )
-
-
-@intrinsic
-def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
-    """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
-    return _signature(tile, STRIDED), lambda *emission: _emit(*emission, STRIDED)
-
-
-# The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel.
-@intrinsic
-def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                    beta, panel):  # fmt: skip
-    return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
-
-
-# The micro-kernel for operands in panels. It ignores rsb and, without a matrix unit, rsa and csa: the tile has them.
-@intrinsic
-def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                   beta):  # fmt: skip
-    return _signature(tile, PACKED), lambda *emission: _emit(*emission, PACKED)
-
-
-# The micro-kernel for operands in panels, those of B in memory: it prefetches the panels that come next.
-@intrinsic
-def ukernel_streamed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                     beta, ahead, pace, gap):  # fmt: skip
-    return _signature(tile, STREAMED), lambda *emission: _emit(*emission, STREAMED)
+# In panels rsb is ignored and, without a matrix unit, rsa and csa: the tile has them. To copy, rows of B are whole.
+ukernel, ukernel_packed, ukernel_copying, ukernel_streamed = map(_intrinsic, (STRIDED, PACKED, COPYING, STREAMED))

@@ -8,12 +8,11 @@ where it is contiguous along p, lanes x lanes blocks are transposed in registers
 from __future__ import annotations
 
 import itertools
-from collections import namedtuple
+from types import SimpleNamespace
 
-from llvmlite import ir
-
-from ...jit.compile.lazy import intrinsic, jit, types
-from ...jit.ir.vector import ELEMENT, I64, LINE, Lanes, loop, once
+from ...jit.compile.lazy import jit
+from ...jit.ir.emit import called, on_tile
+from ...jit.ir.vector import ELEMENT, I64, LINE, Lanes, loop
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, and 16 rows a power
 # of two apart would share two sets of L1 (A by columns, n = 1024, 1004 us, by 8 372). L2 prefetches what comes next.
@@ -22,7 +21,7 @@ AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hard
 
 
 # Arguments of a function that packs a vector's width of a panel: `width` rows are in the source, `room` in the panel.
-Panel = namedtuple("Panel", "source along down kb target pitch width room")
+VECTOR = "source:p along:i down:i kb:i target:p pitch:i width:i room:i"
 
 
 def _copy(lanes, panel):
@@ -83,67 +82,50 @@ def _transpose(lanes, panel, height, fetch):
     loop(builder, blocks, carried, lambda index, carried: block(carried, True))
 
 
-def _define(module: ir.Module, tile, way, **options) -> ir.Function:
-    """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
-    name = "_".join(map(str, ("pack" + way.__name__, tile.dtype, f"v{tile.lanes}", *options.values())))
-    pointer = ELEMENT[tile.dtype].as_pointer()
-    function, builder = once(module, name, [pointer, I64, I64, I64, pointer, I64, I64, I64])
-    if builder:
-        way(Lanes(builder, tile.dtype, tile.lanes), Panel(*function.args), **options)
-        builder.ret_void()
-    return function
-
-
 def _rows(side: str):
     """The intrinsic that copies `rows` steps of k into all panels at once, for a source contiguous across the panels.
 
     Memory is read in order, a row from end to end; a panel at a time would touch a page for every step of k.
     """
 
-    @intrinsic
-    def pack_rows(typing, tile, source, down, width, rows, target, kb):
-        def emit(context, builder, signature, args):
-            record, pitch = signature.args[0].tile, getattr(signature.args[0].tile, side)
-            pieces, vectors = [], Lanes(builder, record.dtype, record.lanes)
-            while (first := sum(each.count for each in pieces)) < pitch:
-                vectors = vectors.narrower(min(vectors.count, 1 << (pitch - first).bit_length() - 1))
-                pieces.append(vectors)
-            firsts = list(itertools.accumulate((each.count for each in pieces), initial=0))[:-1]
-            pointer = ELEMENT[record.dtype].as_pointer()
-            source, down, width, rows, target, kb = args[1:]
-            panels, rest = builder.udiv(width, I64(pitch)), builder.urem(width, I64(pitch))
-            away = builder.mul(kb, I64(pitch))  # from a panel to the next
-            masks = [lanes.mask(builder.sub(rest, I64(first))) for first, lanes in zip(firsts, pieces)]
+    def emit(context, builder, tile, arg):
+        pitch, pieces, vectors = getattr(tile, side), [], Lanes(builder, tile.dtype, tile.lanes)
+        while (first := sum(each.count for each in pieces)) < pitch:
+            vectors = vectors.narrower(min(vectors.count, 1 << (pitch - first).bit_length() - 1))
+            pieces.append(vectors)
+        firsts = list(itertools.accumulate((each.count for each in pieces), initial=0))[:-1]
+        pointer = ELEMENT[tile.dtype].as_pointer()
+        source, down, width, rows, target, kb = arg.values()
+        panels, rest = builder.udiv(width, I64(pitch)), builder.urem(width, I64(pitch))
+        away = builder.mul(kb, I64(pitch))  # from a panel to the next
+        masks = [lanes.mask(builder.sub(rest, I64(first))) for first, lanes in zip(firsts, pieces)]
 
-            def copy(source, target, steps, masks):
-                for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
-                    place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
-                    if first * record.itemsize % LINE == 0:
-                        lanes.prefetch(lanes.at(place, builder.mul(down, I64(steps))), level=2)
-                    lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
+        def copy(source, target, steps, masks):
+            for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
+                place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
+                if first * tile.itemsize % LINE == 0:
+                    lanes.prefetch(lanes.at(place, builder.mul(down, I64(steps))), level=2)
+                lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
 
-            def turn(steps):
-                def row(index, carried):
-                    def panel(index, carried):
-                        copy(*carried, steps, [None] * len(pieces))
-                        return [vectors.at(carried[0], pitch), vectors.at(carried[1], away)]
+        def turn(steps):
+            def row(index, carried):
+                def panel(index, carried):
+                    copy(*carried, steps, [None] * len(pieces))
+                    return [vectors.at(carried[0], pitch), vectors.at(carried[1], away)]
 
-                    last = loop(builder, panels, carried, panel)
-                    with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
-                        copy(*last, steps, masks)
-                    source, target = carried
-                    return [vectors.at(source, builder.mul(down, I64(steps))), vectors.at(target, steps * pitch)]
+                last = loop(builder, panels, carried, panel)
+                with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
+                    copy(*last, steps, masks)
+                source, target = carried
+                return [vectors.at(source, builder.mul(down, I64(steps))), vectors.at(target, steps * pitch)]
 
-                return row
+            return row
 
-            carried = [builder.inttoptr(source, pointer), builder.inttoptr(target, pointer)]
-            carried = loop(builder, builder.udiv(rows, I64(ROWS)), carried, turn(ROWS))
-            loop(builder, builder.urem(rows, I64(ROWS)), carried, turn(1))
-            return context.get_dummy_value()
+        carried = [builder.inttoptr(source, pointer), builder.inttoptr(target, pointer)]
+        carried = loop(builder, builder.udiv(rows, I64(ROWS)), carried, turn(ROWS))
+        loop(builder, builder.urem(rows, I64(ROWS)), carried, turn(1))
 
-        return types.void(tile, *[types.int64] * 6), emit
-
-    return pack_rows
+    return on_tile(f"pack_rows_{side}", "source:p down:i width:i rows:i target:p kb:i", emit)
 
 
 pack_rows_a, pack_rows_b = _rows("mr"), _rows("nr")
@@ -152,41 +134,37 @@ pack_rows_a, pack_rows_b = _rows("mr"), _rows("nr")
 def _packer(fetches: bool):
     """The function that packs a panel; `fetches`: what is turned asks for the panel after it."""
 
-    @intrinsic
-    def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, room):
-        """Pack up to tile.lanes rows of a panel, in the way that the strides allow."""
+    def emit(context, builder, tile, arg):
+        """In the way that the strides allow."""
 
-        def emit(context, builder, signature, args):
-            record, (source, along, down, kb, target, *rest) = signature.args[0].tile, args[1:]
-            pointer = ELEMENT[record.dtype].as_pointer()
-            values = [builder.inttoptr(source, pointer), along, down, kb, builder.inttoptr(target, pointer), *rest]
+        def call(way, *options):
+            name = "_".join(map(str, ("pack" + way.__name__, tile.dtype, f"v{tile.lanes}", *options)))
+            called(builder, tile, name, VECTOR, arg, inside, way, *options)
 
-            def call(way, **options):
-                builder.call(_define(builder.module, record, way, **options), values)
+        def inside(builder, tile, arg, way, *options):
+            way(Lanes(builder, tile.dtype, tile.lanes), SimpleNamespace(**arg), *options)
 
-            def turn(height):
-                """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
-                if height == max(1, record.lanes // 4):
-                    call(_transpose, height=height, fetch=fetches)
-                    return
-                lower = builder.icmp_signed("<=", rest[-1], I64(height // 2))
-                with builder.if_else(lower) as (low, high):
-                    with low:
-                        turn(height // 2)
-                    with high:
-                        call(_transpose, height=height, fetch=fetches)
+        def turn(height):
+            """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
+            if height == max(1, tile.lanes // 4):
+                call(_transpose, height, fetches)
+                return
+            with builder.if_else(builder.icmp_signed("<=", arg["room"], I64(height // 2))) as (low, high):
+                with low:
+                    turn(height // 2)
+                with high:
+                    call(_transpose, height, fetches)
 
-            with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
-                with unit:
-                    call(_copy)
-                with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-                    with turned:
-                        turn(record.lanes)
-                    with general:
-                        call(_gather)
-            return context.get_dummy_value()
+        with builder.if_else(builder.icmp_signed("==", arg["along"], I64(1))) as (unit, strided):
+            with unit:
+                call(_copy)
+            with strided, builder.if_else(builder.icmp_signed("==", arg["down"], I64(1))) as (turned, general):
+                with turned:
+                    turn(tile.lanes)
+                with general:
+                    call(_gather)
 
-        return types.void(tile, *[types.int64] * 8), emit
+    _pack_vector = on_tile("pack_vector", VECTOR, emit)  # up to tile.lanes rows of a panel
 
     @jit(forceinline=True)
     def pack(tile, source, along, down, width, kb, target, pitch):

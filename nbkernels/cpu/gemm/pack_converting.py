@@ -6,15 +6,16 @@ numbers take two lines of the pitch a step, real and imaginary.
 
 from __future__ import annotations
 
-from llvmlite import ir
+from types import SimpleNamespace
 
 from ...jit.abi.address import clear
-from ...jit.compile.lazy import OPTIONS, intrinsic, jit, overload, types
+from ...jit.compile.lazy import OPTIONS, jit, overload
 from ...jit.ir.chain import Chain
+from ...jit.ir.emit import called, on_tile
 from ...jit.ir.kind import UNIT
-from ...jit.ir.vector import ELEMENT, I64, loop, once, width_bits
+from ...jit.ir.vector import I64, loop, width_bits
 from .matrix_unit import panel_a
-from .pack import AHEAD, Panel, pack, pack_rows_a, pack_rows_b
+from .pack import AHEAD, VECTOR, pack, pack_rows_a, pack_rows_b
 
 
 def _put(chain, planes, target, pitch, kept):
@@ -123,81 +124,62 @@ def _transpose(chain, operand, rows, panel):
     loop(builder, builder.sub(blocks, whole), carried, turn(False))
 
 
-def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Function:
-    """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
-    name = f"pack{way.__name__}_{tile.kind}_{operand}_v{lanes}"
-    source, target = ELEMENT[getattr(tile.kind, operand)].as_pointer(), ELEMENT[tile.dtype].as_pointer()
-    function, builder = once(module, name, [source, I64, I64, I64, target, I64, I64, I64])
-    if builder:
-        high = tile.mr if operand == "a" else tile.nr
-        way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), Panel(*function.args))
-        builder.ret_void()
-    return function
+def _packer(operand: str):
+    """The intrinsic that packs up to tile.lanes rows of a panel, in the way that the strides allow."""
+    arguments = VECTOR.replace("source:p", f"source:{operand}")
+
+    def emit(context, builder, tile, arg):
+        def call(way, lanes=tile.lanes):
+            name = f"pack{way.__name__}_{tile.kind}_{operand}_v{lanes}"
+            called(builder, tile, name, arguments, arg, inside, way, lanes)
+
+        def inside(builder, tile, arg, way, lanes):
+            high = tile.mr if operand == "a" else tile.nr
+            way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), SimpleNamespace(**arg))
+
+        def halves(way):
+            with builder.if_else(narrow) as (half, full):
+                with half:
+                    call(way, max(1, tile.lanes // 2))
+                with full:
+                    call(way)
+
+        narrow = builder.icmp_signed("<=", arg["room"], I64(tile.lanes // 2))
+        with builder.if_else(builder.icmp_signed("==", arg["along"], I64(1))) as (unit, strided):
+            with unit:
+                if width_bits() == 512:
+                    call(_copy)
+                else:
+                    halves(_copy)
+            with strided, builder.if_else(builder.icmp_signed("==", arg["down"], I64(1))) as (turned, general):
+                with turned:  # 8 rows of 16 lanes: blocks of 8x8 need 24 shuffles for 64 elements, of 16x16 64 for 128
+                    halves(_transpose)
+                with general:
+                    call(_gather)
+
+    return on_tile(f"pack_{operand}", arguments, emit)
 
 
-def _emit(context, builder, signature, args, operand: str):
-    """Pack up to tile.lanes rows of a panel, in the way that the strides allow."""
-    record, (source, along, down, kb, target, *rest) = signature.args[0].tile, args[1:]
-    stored, words = ELEMENT[getattr(record.kind, operand)].as_pointer(), ELEMENT[record.dtype].as_pointer()
-    values = [builder.inttoptr(source, stored), along, down, kb, builder.inttoptr(target, words), *rest]
-
-    def call(way, lanes=record.lanes):
-        builder.call(_define(builder.module, record, operand, way, lanes), values)
-
-    narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
-
-    def halves(way):
-        with builder.if_else(narrow) as (half, full):
-            with half:
-                call(way, max(1, record.lanes // 2))
-            with full:
-                call(way)
-
-    with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
-        with unit:
-            if width_bits() == 512:
-                call(_copy)
-            else:
-                halves(_copy)
-        with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-            with turned:  # 8 rows of 16 lanes: blocks of 8x8 need 24 shuffles for 64 elements, of 16x16 64 for 128
-                halves(_transpose)
-            with general:
-                call(_gather)
-    return context.get_dummy_value()
+_pack_a, _pack_b = _packer("a"), _packer("b")
 
 
-@intrinsic
-def _pack_a(typing, tile, source, along, down, kb, target, pitch, width, room):
-    return types.void(tile, *[types.int64] * 8), lambda *emission: _emit(*emission, operand="a")
+def _of_head(context, builder, tile, arg):
+    chain = Chain(builder, tile.kind, tile.lanes)
+    words, offset = chain.words, chain.offset()
+    panel = builder.inttoptr(arg["panel"], words.element.as_pointer())
+    for first in range(0, tile.nr * tile.head, tile.lanes):
+
+        def body(p, carried):
+            at, sums = carried
+            return [words.at(at, tile.nr), *chain.step(offset, [words.load(at)], [sums])]
+
+        start = words.at(panel, tile.nr + first)
+        _, sums = loop(builder, arg["steps"], [start, words.zero], body)
+        words.store(builder.neg(sums), words.at(panel, first))
 
 
-@intrinsic
-def _pack_b(typing, tile, source, along, down, kb, target, pitch, width, room):
-    return types.void(tile, *[types.int64] * 8), lambda *emission: _emit(*emission, operand="b")
-
-
-@intrinsic
-def _head(typing, tile, panel, steps):
-    """Before a panel of B, if its kind asks for it: what chains begin with, the product with A's offset taken away."""
-
-    def emit(context, builder, signature, args):
-        record, (panel, steps) = signature.args[0].tile, args[1:]
-        chain = Chain(builder, record.kind, record.lanes)
-        words, offset = chain.words, chain.offset()
-        panel = builder.inttoptr(panel, words.element.as_pointer())
-        for first in range(0, record.nr * record.head, record.lanes):
-
-            def body(p, carried):
-                at, sums = carried
-                return [words.at(at, record.nr), *chain.step(offset, [words.load(at)], [sums])]
-
-            start = words.at(panel, record.nr + first)
-            _, sums = loop(builder, steps, [start, words.zero], body)
-            words.store(builder.neg(sums), words.at(panel, first))
-        return context.get_dummy_value()
-
-    return types.void(tile, types.int64, types.int64), emit
+# Before a panel of B, if its kind asks for it: what chains begin with, the product with A's offset taken away.
+_head = on_tile("pack_head", "panel:p steps:i", _of_head)
 
 
 @jit(forceinline=True)

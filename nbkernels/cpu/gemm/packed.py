@@ -42,7 +42,6 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles | None, kind: Kind, workers: 
         supply(tile, PACKS + way)
         threads.launch(int(ready(tile)[way]), f.own, workers)
         return DONE
-    f.ready = b.memory.ctypes.data if hasattr(b, "memory") else 0
     kernels_of(f, tile)
     if after is not None:
         f.after, context = after.words(turned)

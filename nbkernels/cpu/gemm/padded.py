@@ -19,7 +19,7 @@ from ..runtime import threads, workspace
 from ..runtime.status import DONE
 from . import kernels
 from .block import ROOM, SQUARE
-from .context import TASKS, WORDS, cuts
+from .context import FIXED, TASKS, WORDS, cuts
 from .context_setup import template
 from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, configure, few_tiles, single, supply, tile_at
 from .kinds import default_tiles
@@ -73,6 +73,7 @@ def words(kind: Kind, asks=False):
     """The words of products of a kind: `asks` where kernels are compiled as they are missed, else all of them are."""
     tiles = default_tiles(kind)
     tile, f = tiles.tile(kind), WORDS.array(template(tiles, kind, 1))
+    f.sides = FIXED if kind != kind.swapped() else f.sides
     f.loops, f.multiply = loops(), kernels.multiplier(tile) if asks else multiplier(tile)
     if asks:
         return f

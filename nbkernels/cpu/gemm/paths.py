@@ -206,7 +206,7 @@ def seen(out, x, a, b) -> tuple:
     (m, n), k, size, (row, step) = out.shape[-2:], a.shape[-1], out.dtype.itemsize, out.strides[-2:]
     rsa, csa, rsb, csb = (stride // size for each in (a, b) for stride in each.strides[-2:])
     xrow, xstep = (row, step) if x is None else steps(x)
-    if row == size and (step != size or n == 1):
+    if m > 1 and row == size and (step != size or n == 1):
         m, n, rsa, csa, rsb, csb, step, xstep = n, m, csb, rsb, csa, rsa, row, xrow
     return m, n, k, rsa, csa, rsb, csb, step == size == xstep
 

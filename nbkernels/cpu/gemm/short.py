@@ -1,5 +1,5 @@
 """Products of few rows and a wide B from beyond L2. All rows of A meet a panel of B while it is in L1.
-Few columns and an A stored by columns are the same, transposed.
+Few columns and an A stored by columns are the same, transposed (cost.swaps).
 
 A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of a panel of B at a time. The first
 tile reads them in place, leaves a copy for the others, and asks for the next panel. Five loops would pack all of B and
@@ -14,10 +14,9 @@ from ...jit.abi.address import peek
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
-from ..runtime.status import LARGE, SHORT
+from ..runtime.status import LARGE
 from .blocking import small
-from .context import NEXT, WORDS, matrices, sub, swap_sides, up
-from .cost import swaps
+from .context import NEXT, WORDS, matrices, sub, up
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
 from .plan_entry import Door, available
@@ -100,8 +99,6 @@ def _plan(tile, f, table):
     f.workers = available(table)
     if f.workers == 0:
         return -LARGE
-    if swaps(SHORT, f.m, f.n, f.rsa, f.csb):
-        swap_sides(f)
     parts = max((f.n * tile.itemsize + BROAD - 1) // BROAD, EACH * f.workers if f.workers > 1 else 1)
     f.nb = up((f.n + parts - 1) // parts, tile.nr)
     return f.workers * _room(tile, f.m, f.k, f.nb)

@@ -19,7 +19,7 @@ from .blocking import SEGMENT
 from .context import sub
 from .even import NEAR as EVENLY
 from .even import even
-from .microkernel import COPYING, PACKED, STRIDED, every
+from .microkernel import PACKED, STRIDED, every
 from .pack import pack
 from .paths import ALONE
 from .store import finish
@@ -323,7 +323,7 @@ def _vectors(tile, f, task, first, last):
 
 # The kernels' names, and what compiles them.
 WAYS = {
-    ONE_BLOCK: ("small", _by(_batch, STRIDED, PACKED, COPYING)),
+    ONE_BLOCK: ("small", _by(_batch, STRIDED, PACKED)),
     TINY: ("tiny", _by(_tiny)),
     VECTOR: ("vectors", _by(_vectors)),
     EVEN: ("even", _by(_even)),

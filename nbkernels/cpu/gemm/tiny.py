@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import NamedTuple
 
-from llvmlite import ir
-
-from ...jit.compile.lazy import plain, types
+from ...jit.compile.lazy import plain
 from ...jit.compile.routine import Table, call_routine, known_table, words_of
-from ...jit.ir.emit import of_arguments
-from ...jit.ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
+from ...jit.ir.emit import begun, called, kinds, on_tile, values
+from ...jit.ir.vector import I64, SIZE, Lanes, fence, loop, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
 # registers hold 6 such rows, or 8 of one vector (f32, us, 8 and 6 rows: 512x512x8 190 and 126).
@@ -26,8 +25,7 @@ HEIGHT = 8
 # and 8 rows of one vector were 21 instructions a step for 8 multiply-adds (f32 8x8, GFLOP/s by 1 and 4 steps: 47, 56).
 UNROLL = 4
 STEPS = 8  # of a turn of even.py
-# Arguments by name and kind: p address, i integer, s scalar of the element type; s* are steps from t to t + 1, and rs*
-# and cs* from row to row and from column to column.
+# Arguments (emit.py); s* are steps from t to t + 1, and rs* and cs* from row to row and from column to column.
 TINY = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
 ASKS = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
 ON = f"{TINY} on:i"  # unless that is 0, chains begin as C has them
@@ -45,16 +43,29 @@ def widths(tile):
     return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-class Block:
+class Form(NamedTuple):
     """A tile of C: `height` rows of a product, or of each of `twins` side by side, in vectors of `width` lanes, of
-    which more than `least` are columns.
+    which more than `least` are columns. `lie`: along which of "rsa" and "csa" A's elements touch."""
 
-    `arg` has the function's arguments by name. `lie`: along which of "rsa" and "csa" A's elements touch. `asks`: bytes
-    from line to line of A, B and C, which are asked for at every `each`-th step.
-    """
+    height: int
+    width: tuple
+    least: int
+    twins: int = 1
+    lie: str = ""
 
-    def __init__(self, builder, tile, arg, height, width, least, *, twins=1, lie="", asks=(), each=1):
-        self.builder, self.arg, self.twins, self.lie, self.asks, self.each = builder, arg, twins, lie, asks, each
+    def __str__(self):
+        width = "_".join(map(str, self.width))
+        return f"{self.height}x{width}{self.lie}" + f"_by_{self.twins}" * (self.twins > 1)
+
+
+class Block:
+    """The registers of a form. `arg` has the function's arguments by name. `asks`: bytes from line to line of A, B and
+    C, which are asked for at every `each`-th step."""
+
+    def __init__(self, builder, tile, arg, form, asks=(), each=1):
+        height, width, least, twins, self.lie = form
+        self.builder, self.arg, self.twins, self.asks, self.each = builder, arg, twins, asks, each
+        builder.function.attributes.add("optsize")  # loops are unrolled here, as far as they are to be
         self.lanes, self.parts = Lanes(builder, tile.dtype, tile.lanes), [Lanes(builder, tile.dtype, w) for w in width]
         self.rows = [divmod(i, height) for i in range(twins * height)]  # the product, its row
         self.cells = [(i, j) for i in range(len(self.rows)) for j in range(len(width))]
@@ -129,20 +140,17 @@ class Block:
             self.parts[j].store(value, self.at("c", c, i, j), self.masks[j])
 
 
-def _tiny(builder, tile, arg, height, width, least, twins=1, lie=""):
-    """Call the LLVM function for this height and width. `twins`: products that go side by side, in as many rows;
-    `count` counts such groups."""
-    name = f"{height}x{'_'.join(map(str, width))}" + lie + f"_by_{twins}" * (twins > 1)
-    builder, arg = called(builder, tile, f"tiny_{tile.dtype}_{name}", ON, arg)
-    if builder is not None:
-        _products(builder, tile, arg, height, width, least, twins=twins, lie=lie)
+def _tiny(builder, tile, arg, form):
+    """Call the LLVM function of a form. Of twins `count` counts the groups."""
+    called(builder, tile, f"tiny_{tile.dtype}_{form}", ON, arg, _products, form)
 
 
-def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, lie=""):
+def _products(builder, tile, arg, form, ahead=False):
     """Its body. `ahead`: it asks for what comes next."""
+    twins, lie = form.twins, form.lie
     arg |= {lie: I64(1)} if lie else {}
     asks = [arg["d" + m] for m in "abc"] if ahead else []
-    block = Block(builder, tile, arg, height, width, least, twins=twins, lie=lie, asks=asks)
+    block = Block(builder, tile, arg, form, asks)
     factors = {name: [part.splat(arg[name]) for part in block.parts] for name in ("alpha", "beta")}
     reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 
@@ -164,31 +172,6 @@ def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, li
         return [block.lanes.at(base, block.apart[m][twins]) for m, base in zip("abcx", carried)]
 
     loop(builder, arg["count"], [arg[m] for m in "abcx"], product)
-    builder.ret_void()
-
-
-def called(builder, tile, name, arguments, arg):
-    """Call an LLVM function; where it is not in the module yet, its builder and its arguments by name."""
-    kinds = _kinds(tile, arguments)
-    function, inside = once(builder.module, name, list(kinds.values()))
-    builder.call(function, _values(builder, kinds, arg))
-    return inside, _entered(function, kinds)
-
-
-def _kinds(tile, arguments) -> dict:
-    """LLVM's types of arguments by name."""
-    of = {"p": ELEMENT[tile.dtype].as_pointer(), "i": I64, "s": ELEMENT[tile.dtype]}
-    return {name: of[kind] for name, kind in (item.split(":") for item in arguments.split())}
-
-
-def _values(builder, kinds, arg) -> list:
-    return [builder.inttoptr(arg[name], kind) if isinstance(kind, ir.PointerType) else arg[name]
-            for name, kind in kinds.items()]  # fmt: skip
-
-
-def _entered(function, kinds) -> dict:
-    function.attributes.add("optsize")  # loops are unrolled here, as far as they are to be
-    return dict(zip(kinds, function.args))
 
 
 # -- those that are compiled one by one, when a product needs them: `tiny`, and `tiny_ahead` ---------------------------
@@ -196,11 +179,10 @@ def _entered(function, kinds) -> dict:
 AHEAD = 4 * HEIGHT  # where they begin in the table
 
 
-def _define(module, name, tile, height, width, least, ahead):
-    kinds = _kinds(tile, TINY + f" {ASKS}" * ahead)
-    function = ir.Function(module, ir.FunctionType(VOID, list(kinds.values())), name)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    _products(builder, tile, _entered(function, kinds), height, width, least, ahead)
+def _define(module, name, tile, form, ahead):
+    builder, arg = begun(module, name, tile, TINY + f" {ASKS}" * ahead)
+    _products(builder, tile, arg, form, ahead)
+    builder.ret_void()
 
 
 @functools.cache
@@ -211,11 +193,9 @@ def table(tile) -> Table:
     def of(at):
         which, height = divmod(at, HEIGHT) if at < AHEAD else (2 + at - AHEAD, tall(tile, 2 * tile.lanes) - 1)
         wide = widths(tile)
-        width, least, ahead = wide[which], sum(wide[which - 1]) if which else 0, at >= AHEAD
-        name = f"tiny_{tile.dtype}_{height + 1}x{'_'.join(map(str, width))}" + "_ahead" * ahead
-        return f"{name}_alone", functools.partial(
-            _define, tile=tile, height=height + 1, width=width, least=least, ahead=ahead
-        )
+        form, ahead = Form(height + 1, wide[which], sum(wide[which - 1]) if which else 0), at >= AHEAD
+        name = f"tiny_{tile.dtype}_{form}" + "_ahead" * ahead
+        return f"{name}_alone", functools.partial(_define, tile=tile, form=form, ahead=ahead)
 
     return Table(f"tiny_{tile}", AHEAD + 2, of)
 
@@ -253,8 +233,8 @@ def _of_table(ahead):
             at = builder.add(at, _flag(builder, ">", arg["width"], sum(widths(tile)[2])))
         for width in () if ahead else widths(tile)[:-1]:
             at = builder.add(at, builder.mul(_flag(builder, ">", arg["width"], sum(width)), I64(HEIGHT)))
-        kinds = _kinds(tile, TINY + f" {ASKS}" * ahead)
-        call_routine(builder, known_table(context, builder, table, tile), at, _values(builder, kinds, arg))
+        given = values(builder, kinds(tile, TINY + f" {ASKS}" * ahead), arg)
+        call_routine(builder, known_table(context, builder, table, tile), at, given)
 
     return emit
 
@@ -262,27 +242,11 @@ def _of_table(ahead):
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def on_tile(name, arguments, emit, asked=""):
-    """An intrinsic of a tile and integers of these names: `asked`, then the function's arguments, of which addresses
-    are int64."""
-    items = [item.split(":") for item in f"{asked} {arguments}".split()]
-
-    def call(typing, tile, *given):
-        def emission(context, builder, signature, args):
-            emit(context, builder, signature.args[0].tile, dict(zip((n for n, _ in items), args[1:])))
-            return context.get_dummy_value()
-
-        scalar = getattr(types, tile.tile.dtype)
-        return types.void(tile, *[scalar if kind == "s" else types.int64 for _, kind in items]), emission
-
-    return of_arguments(name, [n for n, _ in items], call)
-
-
 def _flag(builder, sign, value, limit):
     return builder.zext(builder.icmp_signed(sign, value, I64(limit)), I64)
 
 
-def _by_height(most, across, **form):
+def _by_height(most, across, twins=1):
     """For `tiny` of any height up to `most`, and the first of these widths that is wide enough."""
 
     def emit(context, builder, tile, arg):
@@ -293,7 +257,7 @@ def _by_height(most, across, **form):
         def call(row, index):
             least = sum(wide[index - 1]) if index else 0
             if row < tall(tile, sum(wide[index])):
-                _tiny(builder, tile, arg, row + 1, wide[index], least, **form)
+                _tiny(builder, tile, arg, Form(row + 1, wide[index], least, twins))
 
         switch(builder, [(builder.sub(arg["height"], I64(1)), most), (which, len(wide))], call)
 
@@ -305,7 +269,8 @@ def _long(context, builder, tile, arg):
 
     def call(second, by_rows):
         width = (tile.lanes,) * (1 + second)
-        _tiny(builder, tile, arg, tall(tile, sum(width)), width, sum(width), lie="csa" if by_rows else "rsa")
+        form = Form(tall(tile, sum(width)), width, sum(width), lie="csa" if by_rows else "rsa")
+        _tiny(builder, tile, arg, form)
 
     switch(builder, [(wide, 2), (rows, 2)], call)
 

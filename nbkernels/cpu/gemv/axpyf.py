@@ -20,9 +20,7 @@ TOGETHER = 8  # vectors that a matrix meets together, at most: as many chains hi
 HELD = 12  # vectors of outputs whose chains stay in registers over all steps: 16x1000 f32 2.07 -> 1.34 us (AVX2)
 
 
-def _columns(
-    builder, tile, m, a, down, v, sv, k, t, begun, apart=None, count=1, ahead=False, turns=(STEPS, STEPS // 2, 1)
-):
+def _columns(builder, tile, q, count=1, ahead=False, turns=(STEPS, STEPS // 2, 1)):
     """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise; of
     `count` vectors, v[p*count + r] for r < count, the chains t[r*apart + i].
 
@@ -31,17 +29,17 @@ def _columns(
     Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
     in L1 if they are 4 KiB apart, and would be fetched twice. With several vectors the chains are lines, too.
     """
-    ops, size = Chain(builder, tile.kind, tile.lanes), BYTES[tile.kind.a]
+    ops, size, m, down = Chain(builder, tile.kind, tile.lanes), BYTES[tile.kind.a], q.m, q.down
     lanes = ops.words
     within = I64(min(LINE, lanes.count * size) - 1)
-    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
+    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(q.a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
     # Pieces before and after whole vectors cost as much as they: with 256 bits 64x10000 of float32 takes 83 us, so 69.
     least = head if lanes.count * size == LINE else I64(16 * lanes.count)
     fits = builder.and_(together, builder.icmp_signed("<", least, m))
     head = builder.select(fits, head, I64(0)) if count == 1 else I64(0)
 
-    lines = lanes.each(t, apart, count) if apart else [t]
+    lines = lanes.each(q.t, q.apart, count) if count > 1 else [q.t]
 
     def factors(place):
         return [ops.broadcast(lanes.at(place, r)) for r in range(count)]
@@ -49,7 +47,7 @@ def _columns(
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            places, rows = lanes.each(v, sv, steps), lanes.each(a, down, steps)
+            places, rows = lanes.each(v, q.sv, steps), lanes.each(a, down, steps)
             kept = None if count == TOGETHER else [factors(at) for at in places]  # so many would wait in L1, as vectors
 
             def piece(place, left=None):
@@ -67,13 +65,13 @@ def _columns(
             with builder.if_then(builder.icmp_signed(">", head, I64(0))):
                 piece(I64(0), head)
             lanes.over(m, piece, head)
-            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(q.sv, I64(steps))), I64(1)]
 
         return body
 
-    with builder.if_then(builder.icmp_signed("==", k, I64(0))):
-        turn(0)(None, [a, v, begun])
-    carried, left = [a, v, begun], k
+    carried, left = [q.a, q.v, q.begun], q.k
+    with builder.if_then(builder.icmp_signed("==", left, I64(0))):
+        turn(0)(None, carried)
     for steps in turns:
         carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
         left = builder.urem(left, I64(steps))
@@ -86,7 +84,7 @@ def _begun(builder, ops, begun, addresses, mask=None):
     return in_groups(planes, len(ops.zero))
 
 
-def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
+def _held(builder, tile, q, vectors):
     """Compute t[i] as `_columns` does, for 1 to `vectors` vectors of outputs, whose accumulators stay in registers; of
     complex numbers half as many.
 
@@ -94,10 +92,10 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
     """
     ops = Chain(builder, tile.kind, tile.lanes)
     lanes, planes = ops.words, tile.planes
-    last = builder.sub(m, I64(lanes.count))
+    last = builder.sub(q.m, I64(lanes.count))
     places = [I64(i * lanes.count) for i in range(vectors // planes)]
     places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
-    chains = _begun(builder, ops, begun, [lanes.at(t, place) for place in places])
+    chains = _begun(builder, ops, q.begun, [lanes.at(q.t, place) for place in places])
     kept = [plane for chain in chains for plane in chain]
 
     def column(_, carried):
@@ -106,15 +104,18 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
         for i, place in enumerate(places):
             own = slice(i * planes, (i + 1) * planes)
             chains[own] = ops.step(ops.along("a", lanes.at(a, place)), factor, chains[own])
-        return [lanes.at(a, down), lanes.at(v, sv), *chains]
+        return [lanes.at(a, q.down), lanes.at(v, q.sv), *chains]
 
-    _, _, *chains = loop(builder, k, [a, v, *kept], column)
+    _, _, *chains = loop(builder, q.k, [q.a, q.v, *kept], column)
     for i, place in enumerate(places):
-        ops.store(chains[i * planes : (i + 1) * planes], lanes.at(t, place))
+        ops.store(chains[i * planes : (i + 1) * planes], lanes.at(q.t, place))
 
 
-def _of_columns(name, body=_columns, **how):
-    return emitted(f"gemv_{name}", "iaibiiti", body, **how)
+COLUMNS = "m:i a:a down:i v:b sv:i k:i t:t begun:i"
+
+
+def _of_columns(name, body=_columns, more="", **how):
+    return emitted(f"gemv_{name}", COLUMNS + more, body, **how)
 
 
 by_eight, asking = _of_columns("columns_by_eight"), _of_columns("columns_asking", ahead=True)
@@ -122,10 +123,8 @@ by_eight, asking = _of_columns("columns_by_eight"), _of_columns("columns_asking"
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
 by_four = _of_columns("columns_by_four", turns=(STEPS // 2, 1))
 held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, HELD))
-
-
 several_2, several_4, several_8 = (
-    emitted(f"gemv_several_{n}", "iaibiitii", _columns, count=n, turns=(STEPS, 1)) for n in (2, 4, TOGETHER)
+    _of_columns(f"several_{n}", more=" apart:i", count=n, turns=(STEPS, 1)) for n in (2, 4, TOGETHER)
 )
 
 

@@ -39,7 +39,7 @@ WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: th
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
+def _rows(builder, tile, q, chains=CHAINS, steps=None):
     """t[r] = the sum of a[r*rsa + p] * v[p] over p < k <= 4096, for r < rows, or for the only one by MANY chains; of
     neighbours in memory, or of elements `steps` apart, (in a, in v)."""
     ops = Chain(builder, tile.kind, min(tile.lanes, chains))
@@ -70,9 +70,9 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
     def group(index, _):
         """Sum `count` rows; those past the end repeat the first, and are not stored."""
         done = builder.mul(index, I64(count))
-        there = builder.sub(rows, done)
+        there = builder.sub(q.rows, done)
         inside = [builder.select(builder.icmp_signed("<", I64(r), there), I64(r), I64(0)) for r in range(count)]
-        starts = [builder.gep(a, [builder.mul(builder.add(done, r), rsa)]) for r in inside]
+        starts = [builder.gep(q.a, [builder.mul(builder.add(done, r), q.rsa)]) for r in inside]
 
         def block(index, carried, left=None):
             """Return the accumulators, row by row, after `chains` more steps."""
@@ -80,7 +80,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
             for part in range(parts):
                 first = builder.add(base, I64(part * width))
                 some = None if left is None else builder.sub(left, I64(part * width))
-                mask, factor = some and ops.words.mask(some), items("b", v, first, some)
+                mask, factor = some and ops.words.mask(some), items("b", q.v, first, some)
                 for r, start in enumerate(starts):
                     c = r * parts + part
                     own = slice(c * planes, (c + 1) * planes)
@@ -98,16 +98,17 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, chains=CHAINS, steps=None):
 
         for place in places[held:]:
             ops.store(ops.zero, place)
-        found = in_blocks(builder, k, chains, ops.zero * held, block)
+        found = in_blocks(builder, q.k, chains, ops.zero * held, block)
         found = [*in_groups(found, planes), *(ops.load(place) for place in places[held:])]
         sums = [_halves(ops, found[r * parts : (r + 1) * parts]) for r in range(count)]
         for lanes in zip(*(_halved(builder, ops, list(plane), width) for plane in zip(*sums))):
             (first, _), *_ = lanes
             outputs, place = Chain(builder, tile.kind, lanes[0][1].type.count), builder.add(done, I64(first))
-            outputs.store([own for _, own in lanes], builder.gep(t, [place]), outputs.mask(builder.sub(rows, place)))
+            left = outputs.mask(builder.sub(q.rows, place))
+            outputs.store([own for _, own in lanes], builder.gep(q.t, [place]), left)
         return []
 
-    loop(builder, builder.udiv(builder.add(rows, I64(count - 1)), I64(count)), [], group)
+    loop(builder, builder.udiv(builder.add(q.rows, I64(count - 1)), I64(count)), [], group)
 
 
 def _halves(ops, vectors: list) -> list:
@@ -133,13 +134,15 @@ def _halved(builder, ops, vectors: list, width: int):
     return [(i * vector.type.count, vector) for i, vector in enumerate(vectors)]
 
 
-def _pair(builder, tile, k, a, sa, b, sb, total, gathered=False):
-    """The sum of a[p*sa] * b[p*sb] over p < k <= 4096, in MANY chains; neighbours in memory unless gathered."""
-    _rows(builder, tile, I64(1), a, I64(0), b, k, total, MANY, (sa, sb) if gathered else None)
+def _pair(builder, tile, q, gathered=False):
+    """The sum of a[p*sa] * v[p*sv] over p < k <= 4096, in MANY chains; neighbours in memory unless gathered."""
+    q.rows, q.rsa = I64(1), I64(0)
+    _rows(builder, tile, q, MANY, (q.sa, q.sv) if gathered else None)
 
 
-rows_of = emitted("mv_rows", "iaipip", _rows)
-_neighbours, _gathered = emitted("dot", "iaibit", _pair), emitted("dot_gathered", "iaibit", _pair, gathered=True)
+PAIR = "k:i a:a sa:i v:b sv:i t:t"
+rows_of = emitted("mv_rows", "rows:i a:a rsa:i v:p k:i t:p", _rows)
+_neighbours, _gathered = emitted("dot", PAIR, _pair), emitted("dot_gathered", PAIR, _pair, gathered=True)
 
 
 @jit(forceinline=True)
@@ -154,30 +157,30 @@ def pair_of(tile, k, a, sa, b, sb, total):
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def _halve(builder, tile, h, lines, apart, target):
+def _halve(builder, tile, q):
     """target[i] = the sum of lines[c*apart + i] over c < CHAINS, for i < h."""
     lanes = Lanes(builder, tile.dtype, tile.lanes)
 
     def piece(place, left=None):
         mask = left and lanes.mask(left)
-        sums = [lanes.load(lanes.at(line, place), mask) for line in lanes.each(lines, apart, CHAINS)]
+        sums = [lanes.load(lanes.at(line, place), mask) for line in lanes.each(q.lines, q.apart, CHAINS)]
         while len(sums) > 1:
             half = len(sums) // 2
             sums = [builder.fadd(low, high) for low, high in zip(sums[:half], sums[half:])]
-        lanes.store(sums[0], lanes.at(target, place), mask)
+        lanes.store(sums[0], lanes.at(q.target, place), mask)
 
-    lanes.over(h, piece)
+    lanes.over(q.h, piece)
 
 
-def _in_turn(builder, tile, turns, h, a, csa, v, sv, lines, apart):
+def _in_turn(builder, tile, q):
     """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
     AT_ONCE columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
     ops, at_once = Chain(builder, tile.kind, tile.lanes), AT_ONCE[SIZE[tile.dtype]]
     lanes = ops.words
-    starts, some = lanes.each(lines, apart, CHAINS), CHAINS // at_once
+    starts, some = lanes.each(q.lines, q.apart, CHAINS), CHAINS // at_once
 
     def together(a, v, chains):
-        factors, columns = lanes.each(v, sv, at_once * CHAINS), lanes.each(a, csa, at_once * CHAINS)
+        factors, columns = lanes.each(v, q.sv, at_once * CHAINS), lanes.each(a, q.csa, at_once * CHAINS)
         factors = {c: [ops.broadcast(factor) for factor in factors[c::CHAINS]] for c in chains}
 
         def piece(place, left=None):
@@ -187,17 +190,18 @@ def _in_turn(builder, tile, turns, h, a, csa, v, sv, lines, apart):
                     chain = ops.step(ops.along("a", lanes.at(column, place), left), factor, chain)
                 ops.store(chain, lanes.at(starts[c], place))
 
-        lanes.over(h, piece)
+        lanes.over(q.h, piece)
 
     def turn(index, carried):
         for first in range(0, CHAINS, some):
             together(*carried, range(first, first + some))
-        return [lanes.at(x, builder.mul(step, I64(at_once * CHAINS))) for x, step in zip(carried, (csa, sv))]
+        return [lanes.at(x, builder.mul(step, I64(at_once * CHAINS))) for x, step in zip(carried, (q.csa, q.sv))]
 
-    loop(builder, turns, [a, v], turn)
+    loop(builder, q.turns, [q.a, q.v], turn)
 
 
-halve, in_turn = emitted("mv_halve", "ipip", _halve), emitted("mv_in_turn", "iiaipipi", _in_turn)
+halve = emitted("mv_halve", "h:i lines:p apart:i target:p", _halve)
+in_turn = emitted("mv_in_turn", "turns:i h:i a:a csa:i v:p sv:i lines:p apart:i", _in_turn)
 
 
 @jit(forceinline=True)

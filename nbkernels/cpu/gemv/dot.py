@@ -14,9 +14,9 @@ from numpy import empty
 
 from ... import background
 from ...dtypes import name_of
-from ...jit.abi.address import pointer, scratch
+from ...jit.abi.address import scratch
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, dims, flags, layout_is_known, ndim
-from ...jit.abi.new_arrays import NONE, answer, as_returned, new_strided, words
+from ...jit.abi.new_arrays import answer, as_returned, new_strided, words
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take_from
 from ...jit.compile.cache import compiled, entry
@@ -31,7 +31,7 @@ from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import alike, promoted
+from ..runtime.arrays import alike, optional, promoted
 from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from .chains import MANY, pair_of
@@ -125,9 +125,9 @@ def _entry(tile):
     element = getattr(np, tile.kind.chain)
 
     def run(numpy, out, a, b, many):
-        given, a, b, made = address_of(out), address_of(a), address_of(b), 0
-        if given == pointer(numpy)[NONE]:
-            given, made = 0, new_strided(numpy, descr(a), many, dims(a), 0) if ndim(a) == many + 1 else 0
+        given, a, b, made = optional(numpy, out), address_of(a), address_of(b), 0
+        if given == 0:
+            made = new_strided(numpy, descr(a), many, dims(a), 0) if ndim(a) == many + 1 else 0
             if made == 0:
                 return answer(DONE if ndim(a) == many + 1 else DECLINED, 0, 0)
         status = _sum(tile, numpy - SIZE, given + made, a, b, many, element(1))

@@ -30,9 +30,6 @@ SHORT = 512
 LONG, PAIR = 4, 2
 PLACES = 8
 BEHIND = 16  # bytes of a piece
-# Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
-# them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either.
-THRONG = 48 << 10
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 
 
@@ -60,14 +57,15 @@ def _further(ops, chain, downs, factors, inside):
     return chain
 
 
-def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, ahead=False):
+def _rows(builder, tile, q, at_once=1, skew=0, ahead=False):
     """t[r] = chain over p of a[r*rsa + p] * v[p] for r < rows <= `at_once`, or as many as a vector has lanes; of a
-    v for each row, `apart` from the one before, if that is said. Words are counted, of which a complex number has two.
+    v for each row, rsv from the one before, where that is given. Words are counted, of which a complex number has two.
 
     Group g runs g * skew blocks of steps ahead of the first. `ahead`: the rows that come next are asked for on the way.
     """
     lanes = Lanes(builder, tile.dtype, few.py_func(tile))
-    ops, count, last = Chain(builder, tile.kind, lanes.count), lanes.count, builder.sub(rows, I64(1))
+    ops, count, last = Chain(builder, tile.kind, lanes.count), lanes.count, builder.sub(q.rows, I64(1))
+    rsa, apart = q.rsa, vars(q).get("rsv")
     groups = max(1, at_once // count)
     each = [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(groups * count)]
 
@@ -75,7 +73,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
         found = [lanes.at(base, builder.mul(i, step)) for i in each]
         return [found[g : g + count] for g in range(0, groups * count, count)]
 
-    a_rows, v_rows = addresses(a, rsa), addresses(v, apart) if apart else None
+    a_rows, v_rows = addresses(q.a, rsa), addresses(q.v, apart) if apart else None
 
     def advance(g, index, chain, left=None):
         """One chain further by the steps of a block, of those that are left."""
@@ -83,7 +81,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
         if apart:
             factors = lanes.turned([lanes.at(base, at) for base in v_rows[g]], left)
         else:
-            factors = [lanes.broadcast(lanes.at(lanes.at(v, at), p)) for p in steps]
+            factors = [lanes.broadcast(lanes.at(lanes.at(q.v, at), p)) for p in steps]
         return _further(ops, chain, lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside)
 
     def each_group(chains, further):
@@ -98,7 +96,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
     def alone(g, trips, first, chain):
         return loop(builder, I64(trips), chain, lambda i, c: advance(g, builder.add(i, first), c))
 
-    blocks, left = builder.udiv(k, I64(count)), builder.urem(k, I64(count))
+    blocks, left = builder.udiv(q.k, I64(count)), builder.urem(q.k, I64(count))
     chains, whole = ops.zero * groups, builder.sub(blocks, I64((groups - 1) * skew))
     if skew:
         chains = each_group(chains, lambda g, chain: alone(g, g * skew, I64(0), chain))
@@ -113,10 +111,10 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
 
     chains = replaced_if(builder, builder.icmp_signed(">", left, I64(0)), chains, rest)
     for g, chain in enumerate(in_groups(chains, ops.kind.planes)):
-        ops.store(chain, lanes.at(t, g * count), ops.mask(builder.sub(rows, I64(g * count))))
+        ops.store(chain, lanes.at(q.t, g * count), ops.mask(builder.sub(q.rows, I64(g * count))))
 
 
-def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
+def _near(builder, tile, q, near=None, ahead=False, onward=False):
     """t[r] = sum over p of a[r*rsa + p] * v[p], in order, for exactly `near` vectors of rows, by default NEAR.
 
     The vectors' accumulators hide each other's latency. An iteration reads a line of each row, all of it at once: lines
@@ -127,7 +125,7 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
     """
     lanes, size, near = Lanes(builder, tile.dtype, few.py_func(tile)), tile.itemsize, near or NEAR[tile.itemsize]
     ops = Chain(builder, tile.kind, lanes.count)
-    count, line, step = lanes.count, LINE // size, builder.mul(rsa, I64(size))
+    count, line, step = lanes.count, LINE // size, builder.mul(q.rsa, I64(size))
     part, planes = min(count, PART // size), tile.planes
     odd = {m: opaque(builder, builder.mul(step, I64(m))) for m in range(1, count, 2)}
     following = builder.mul(step, I64(near * count))
@@ -177,9 +175,9 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
 
         return body
 
-    start = builder.ptrtoint(a, I64)
+    start = builder.ptrtoint(q.a, I64)
     groups = [opaque(builder, builder.add(start, builder.mul(step, I64(g * count)))) for g in range(near)]
-    carried, left = [v, *groups, *ops.zero * near], k
+    carried, left = [q.v, *groups, *ops.zero * near], q.k
     for steps in dict.fromkeys((line, count)):
         carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
         left = builder.urem(left, I64(steps))
@@ -187,35 +185,31 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
     some = builder.icmp_signed(">", left, I64(0))
     chains = replaced_if(builder, some, chains, lambda: block(groups, v, list(chains), 0, left))
     for g, chain in enumerate(in_groups(chains, ops.kind.planes)):
-        ops.store(chain, lanes.at(t, g * count))
+        ops.store(chain, lanes.at(q.t, g * count))
 
 
-few_rows, many_rows = emitted("few_rows", "ipipit", _rows), emitted("many_rows", "ipipit", _rows, at_once=ROWS)
-skewed_rows = emitted("skewed_rows", "ipipit", _rows, at_once=ROWS, skew=SKEW)
-far_rows = emitted("far_rows", "ipipit", _rows, at_once=ROWS, ahead=True)
-near_rows, short_rows = emitted("near_rows", "pipit", _near), emitted("short_rows", "pipit", _near, ahead=True)
-pair_rows = emitted("pair_rows", "pipit", _near, near=PAIR)
-long_rows = emitted("long_rows", "pipit", _near, near=LONG, onward=True)
+NEAR_ROWS = "a:p rsa:i v:p k:i t:t"
+FEW_ROWS = f"rows:i {NEAR_ROWS}"
+few_rows, many_rows = emitted("few_rows", FEW_ROWS, _rows), emitted("many_rows", FEW_ROWS, _rows, at_once=ROWS)
+skewed_rows = emitted("skewed_rows", FEW_ROWS, _rows, at_once=ROWS, skew=SKEW)
+far_rows = emitted("far_rows", FEW_ROWS, _rows, at_once=ROWS, ahead=True)
+near_rows, short_rows = emitted("near_rows", NEAR_ROWS, _near), emitted("short_rows", NEAR_ROWS, _near, ahead=True)
+pair_rows = emitted("pair_rows", NEAR_ROWS, _near, near=PAIR)
+long_rows = emitted("long_rows", NEAR_ROWS, _near, near=LONG, onward=True)
+pairs_of = emitted("pairs_of", "rows:i a:p rsa:i v:p rsv:i k:i t:t", _rows)  # at most `few`, each against its own v
 
 
-def _pairs(builder, tile, rows, a, rsa, v, rsv, k, t):
-    _rows(builder, tile, rows, a, rsa, v, k, t, apart=rsv)
-
-
-pairs_of = emitted("pairs_of", "ipipiip", _pairs)  # at most `few` rows, each against a v of its own
-
-
-def _one(builder, tile, a, csa, v, sv, k, t):
+def _one(builder, tile, q):
     ops = Chain(builder, tile.kind, 1)
 
     def step(_, carried):
         a, v, *chain = carried
-        return [ops.words.at(a, csa), ops.words.at(v, sv), *ops.step(ops.along("a", a), ops.broadcast(v), chain)]
+        return [ops.words.at(a, q.csa), ops.words.at(v, q.sv), *ops.step(ops.along("a", a), ops.broadcast(v), chain)]
 
-    ops.store(loop(builder, k, [a, v, *ops.zero], step)[2:], t)
+    ops.store(loop(builder, q.k, [q.a, q.v, *ops.zero], step)[2:], q.t)
 
 
-one = emitted("one_row", "aibiit", _one)  # a single chain, bound by the latency of its additions
+one = emitted("one_row", "a:a csa:i v:b sv:i k:i t:t", _one)  # a single chain, bound by the latency of its additions
 
 
 @jit(forceinline=True)
@@ -234,7 +228,6 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     several, pair, long = (FOUR if size == 4 else EIGHT) * few(tile), PAIR * few(tile), LONG * few(tile)
     short = k * size <= SHORT
     if FEW_REGISTERS:
-        near = near and not _crowded(tile, rsa, k, THRONG // several)
         wanted = rsa * size >= BEHIND and not (pair > PLACES and _crowded(tile, rsa, k, WAY))
         while wanted and not (near or crowded or far or short) and h - r >= long:
             long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * tile.size_t)

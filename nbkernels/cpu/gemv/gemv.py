@@ -13,15 +13,12 @@ from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.context import words_at
 from ..runtime.launch import SIZE
-from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
 from . import jobs
-from .axpyf import columns
-from .dotxf import one, pairs_of, rows_of
-from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
+from .dotxf import one, pairs_of
+from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, HEAD, SHARED, product, sums_of, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
-KEPT = 8 * SEGMENT  # bytes of stack for a strided v
 
 
 @jit(forceinline=True)
@@ -40,19 +37,12 @@ def _segments(tile, f, i):
 @jit(forceinline=True)
 def _sums(tile, f, i, h, k, a, v, t):
     """Compute one job's sums into t, one accumulator each."""
-    held = f.m * f.k * tile.itemsize
-    if f.form == BY_COLUMNS:
-        columns(tile, h, a, f.csa, v, f.sv, k, t, 0)
-    elif f.form == BY_SEGMENTS:
+    if f.form == BY_SEGMENTS:
         _segments(tile, f, i)
     elif f.m == 1:
         one(tile, a, f.csa, v, f.sv, k, t)
     else:
-        if f.sv != 1:
-            kept = scratch(KEPT)
-            copied(tile, k, v, f.sv, kept)
-            v = kept
-        rows_of(tile, h, a, f.rsa, v, k, t, held <= l2(), held > FAR)
+        sums_of(tile, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t, f.m * f.k * tile.itemsize)
 
 
 @functools.cache
@@ -60,19 +50,15 @@ def _entry(dtype: str):
     """The call, and its address: int64(address behind a table of its launches, words of checked arrays, beta, alpha).
     DECLINED where A is contiguous along neither side; else what `product` answers."""
     tile, element = small(dtype), getattr(np, dtype)
-    size = tile.itemsize
 
     def run(table, words, beta, alpha):
         g, f = words_at(words), vector_at(scratch(HEAD))
-        f.m, f.k, f.c, f.x = g.m, g.k, g.c, g.x
-        f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.a, g.rsa, g.csa, g.b, g.rsb, g.rsc, g.rsx
-        if g.m == 1 and g.n > 1:  # y' = b' a'
-            f.m, f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.n, g.b, g.csb, g.rsb, g.a, g.csa, g.csc, g.csx
-        f.rsa, f.csa, f.sv, f.rsc, f.rsx = f.rsa * size, f.csa * size, f.sv * size, f.rsc * size, f.rsx * size
-        form = BY_COLUMNS if f.rsa == size and f.m > 1 else BY_ROWS
-        if f.m == 1 and f.k > SEGMENT and f.csa == size and f.sv == size:
+        f.m, f.k, f.a, f.v, f.c, f.x = g.m, g.k, g.a, g.b, g.c, g.x
+        f.rsa, f.csa, f.sv, f.rsc, f.rsx = g.rsa, g.csa, g.rsb if g.k > 1 else 1, g.rsc, g.rsx
+        form = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS
+        if f.m == 1 and f.k > SEGMENT and f.csa == 1 and f.sv == 1:
             form = BY_SEGMENTS
-        if form == BY_ROWS and f.csa != size and f.m > 1:
+        if form == BY_ROWS and f.csa != 1 and f.m > 1:
             return DECLINED
         return product(tile, table - SIZE, f, form, WIDE, element(alpha), element(beta))
 

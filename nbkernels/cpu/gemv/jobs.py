@@ -13,15 +13,18 @@ import numpy as np
 from ...jit.abi.address import fma, invoke, peek, poke, scratch
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import take_from
+from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
 from ..gemm.context import up
 from ..runtime import threads
 from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
+from ..runtime.machine import l2
 from ..runtime.status import DONE, LARGE
 from ..runtime.workspace import room
-from .dotxf import few
+from .axpyf import columns
+from .dotxf import few, rows_of
 
 # Bytes of A from which, of rows, what comes next is asked for: of 3000x3000 f32 0.89 ms for 1.36; of 1000x1000, which
 # L3 holds, 145 us for 108.
@@ -41,6 +44,7 @@ BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 VECTOR = Record("Vector", "next jobs form m k a rsa csa v sv planes each blocks c rsc x rsx alpha beta tasks")
 vector_at, NEXT = VECTOR.pointer(), VECTOR["next"]
 HEAD, HERE = VECTOR.bytes, 8 * 2048  # bytes of stack for the words and for sums
+KEPT = 16 * SEGMENT  # bytes for a v that is not contiguous
 ALPHA, BETA, TASKS = (8 * VECTOR[name] for name in ("alpha", "beta", "tasks"))
 
 
@@ -70,6 +74,23 @@ def copied(tile, k, source, step, target):
     """k numbers, `step` apart, to where they touch."""
     for p in range(k):
         poke(tile, target + p * tile.size_t, peek(tile, source + p * step * tile.size_t))
+
+
+@jit(forceinline=True)
+def sums_of(tile, h, matrix, vector, k, t, held):
+    """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h, a chain each; `held`: bytes of the
+    matrix."""
+    (a, rsa, csa), (v, sv, _) = matrix, vector
+    if csa != 1 or (rsa == 1 and h > 1):
+        columns(tile, h, a, csa, v, sv, k, t, 0)
+        return
+    room = acquire(KEPT) if sv != 1 else 0
+    if room != 0:
+        copied(tile, k, v, sv, room)
+        v = room
+    rows_of(tile, h, a, rsa, v, k, t, held <= l2(), held > FAR)
+    if room != 0:
+        release(KEPT, room)
 
 
 @jit(forceinline=True)
@@ -125,11 +146,11 @@ def run_jobs(table, words, jobs, workers, tasks):
 
 @jit(forceinline=True)
 def product(tile, table, f, form, wide, alpha, beta):
-    """The product of the arrays that f tells, strides in bytes, by jobs of `wide` columns at most: DONE; or LARGE, with
-    nothing done: a room is wanted, of a number for each output and segment, or to be let launch."""
+    """The product of the arrays that f tells by jobs of `wide` columns at most: DONE; or LARGE, with nothing done: a
+    room is wanted, of a number for each output and segment, or to be let launch."""
     size, m, k, own = tile.itemsize, f.m, f.k, table_at(table).room
     segments, workers = (k + SEGMENT - 1) // SEGMENT, 1
-    direct = segments == 1 and f.rsc == size and f.x == 0 and alpha == 1  # sums are results
+    direct = segments == 1 and f.rsc == 1 and f.x == 0 and alpha == 1  # sums are results
     if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED):
         workers = table_at(table).workers if own != 0 else launchable(table)
     if workers == 0 or (not direct and own == 0 and segments * m * size > HERE):
@@ -140,9 +161,6 @@ def product(tile, table, f, form, wide, alpha, beta):
     f.next, f.form, f.each, f.blocks = 0, form, each, blocks
     f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
     f.planes = f.c if direct else own if own != 0 else here
-    f.rsa, f.rsc, f.rsx = f.rsa // tile.size_a, f.rsc // size, f.rsx // size
-    f.csa = f.csa // tile.size_a if k > 1 or form == BY_COLUMNS else 1
-    f.sv = f.sv // size if k > 1 else 1
     poke(tile, address(f) + ALPHA, alpha)
     poke(tile, address(f) + BETA, beta)
     run_jobs(table, address(f), f.jobs, workers, TASKS)

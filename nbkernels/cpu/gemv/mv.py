@@ -20,9 +20,9 @@ from numpy import empty
 
 from ... import background
 from ...dtypes import name_of
-from ...jit.abi.address import pointer, scratch
+from ...jit.abi.address import scratch
 from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim
-from ...jit.abi.new_arrays import NONE, answer, new_strided, words
+from ...jit.abi.new_arrays import answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
@@ -36,7 +36,7 @@ from ..gemm.context import matrices, sub
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import alike
+from ..runtime.arrays import alike, optional
 from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
@@ -83,13 +83,15 @@ def _into(tile, table, out, made, x, a, v, beta, alpha):
     usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
     if not usual or unsound(out, x, a, v, (width, width_a, width), beta, made):
         return DECLINED
-    m, k, rsa, csa, sv, rsc = size(a, 1), size(a, 0), step(a, 1), step(a, 0), step(v, 0), step(out, 0)
-    px, rsx = (data(x), step(x, 0)) if x != 0 and beta != 0 else (0, 0)
-    if not (tile.same or (rsa == width_a and m > 1) or (csa == width_a and k > 1)):
+    f.m, f.k, f.a, f.v, f.c, f.x, f.rsx = size(a, 1), size(a, 0), data(a), data(v), data(out), 0, 0
+    f.rsa, f.csa = step(a, 1) // width_a, step(a, 0) // width_a if f.k > 1 else 1
+    f.sv, f.rsc = step(v, 0) // width if f.k > 1 else 1, step(out, 0) // width
+    if x != 0 and beta != 0:
+        f.x, f.rsx = data(x), step(x, 0) // width
+    along = f.rsa == 1 and f.m > 1
+    if not (tile.same or along or (f.csa == 1 and f.k > 1)):
         return DECLINED
-    f.m, f.k, f.a, f.rsa, f.csa, f.v, f.sv = m, k, data(a), rsa, csa, data(v), sv
-    f.c, f.rsc, f.x, f.rsx = data(out), rsc, px, rsx
-    return product(tile, table, f, BY_COLUMNS if rsa == width_a and m > 1 else BY_ROWS, WIDE, alpha, beta)
+    return product(tile, table, f, BY_COLUMNS if along else BY_ROWS, WIDE, alpha, beta)
 
 
 @functools.cache
@@ -101,11 +103,9 @@ def _entry(tile):
     """
 
     def run(numpy, out, x, a, v, beta, alpha):
-        given, x, a, v, made = address_of(out), address_of(x), address_of(a), address_of(v), 0
-        none = pointer(numpy)[NONE]
-        x = 0 if x == none else x
-        if given == none:
-            given, made = 0, new_strided(numpy, descr(v), 1, dims(a), 0) if ndim(a) == 2 else 0
+        given, x, a, v, made = optional(numpy, out), optional(numpy, x), address_of(a), address_of(v), 0
+        if given == 0:
+            made = new_strided(numpy, descr(v), 1, dims(a), 0) if ndim(a) == 2 else 0
             if made == 0:
                 return answer(DONE if ndim(a) == 2 else DECLINED, 0, 0)
         status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)

@@ -8,35 +8,13 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import peek, scratch
-from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
-from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
 from ..gemm.context import WORDS, even, matrices, part, sub
 from ..gemm.store import finish
-from ..runtime.machine import l2
-from .axpyf import columns
-from .dotxf import rows_of
-from .jobs import FAR, copied
+from .jobs import sums_of
 
 BLOCK = 4 * SEGMENT  # bytes of stack for the chains of a block, and for their sums
-KEPT = 16 * SEGMENT  # bytes for a v that is not contiguous
-
-
-@jit(forceinline=True)
-def _sums(tile, h, matrix, vector, k, t, held):
-    """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h; `held`: bytes of the matrix."""
-    (a, rsa, csa), (v, sv, _) = matrix, vector
-    if csa != 1 or (rsa == 1 and h > 1):
-        columns(tile, h, a, csa, v, sv, k, t, 0)
-        return
-    room = acquire(KEPT) if sv != 1 else 0
-    if room != 0:
-        copied(tile, k, v, sv, room)
-        v = room
-    rows_of(tile, h, a, rsa, v, k, t, held <= l2(), held > FAR)
-    if room != 0:
-        release(KEPT, room)
 
 
 @functools.cache
@@ -59,7 +37,7 @@ def work(tile) -> int:
             for p in range(0, f.k, SEGMENT):
                 steps = min(SEGMENT, f.k - p)
                 t = ci[0] if direct else chains
-                _sums(tile, h, sub(a, i, p, size), sub(v, p, 0, size), steps, t, held)
+                sums_of(tile, h, sub(a, i, p, size), sub(v, p, 0, size), steps, t, held)
                 if not direct:
                     finish(tile, (h, 1), (chains, 1), (sums, 1), p == 0, p + steps == f.k, ci, xi, alpha, beta)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import copy, invoke, pointer, scratch
-from ...jit.abi.calling import call_loop
 from ...jit.abi.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import add_to, exchange, seen
@@ -157,7 +156,7 @@ def _of_floats(s, a, t, n, over, f, data):
 @jit(forceinline=True)
 def _call(s, f, n):
     """Our kernel over a row."""
-    call_loop(s.kernel, address(f.words), 1, n, address(f.none), address(f.steps), address(f.faults))
+    invoke(s.kernel, (address(f.words), 1, n, address(f.none), address(f.steps), address(f.faults)))
 
 
 @jit

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ...jit.compile.cache import compiled
-from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
+from ...jit.compile.lazy import cgutils, subroutine, types
 from ...jit.ir.elements import cast, from_memory, memory, number, to_memory, width
+from ...jit.ir.emit import whole
 from ...jit.ir.loop_metadata import node, one
-from ...jit.ir.vector import I64, VOID, join, loop, replaced_if
+from ...jit.ir.vector import I64, join, loop, replaced_if
 from .any_all import OF_ALL, truth
 from .any_all import OF_ANY as OF_SOME
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
@@ -74,18 +74,10 @@ def address(spec: Fold) -> int:
     Addresses and `apart` are in bytes; `length` is not 0.
     """
 
-    @intrinsic
-    def rows(typing, x, apart, count, length, out):
-        def emit(context, builder, signature, args):
-            _Emitter(spec, context, builder).rows(*args)
-            return context.get_dummy_value()
+    def emit(context, builder, *args):
+        _Emitter(spec, context, builder).rows(*args)
 
-        return types.void(*[types.int64] * 5), emit
-
-    def run(x, apart, count, length, out):
-        rows(x, apart, count, length, out)
-
-    return compiled(run, "void(int64, int64, int64, int64, int64)", f"fold_{spec}", loops=True)
+    return whole(emit, "x apart count length out", f"fold_{spec}", loops=True)
 
 
 class _Emitter:
@@ -315,15 +307,3 @@ class _Emitter:
 
     def write(self, value, place):
         self.builder.store(to_memory(self.context, self.builder, self.spec.work, value), place).align = 1
-
-
-@intrinsic
-def call_fold(typing, function, x, apart, count, length, out):
-    """Call a function of `address`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 5)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 6), emit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import invoke, pointer, scratch, word
-from ...jit.abi.calling import call_binary, call_loop
+from ...jit.abi.calling import call_binary, call_rows
 from ...jit.abi.ndarray import address_of, data, shape
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import compiled, entry
@@ -13,7 +13,7 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
-from .fold_loop import BLOCK, DEALT, call_fold
+from .fold_loop import BLOCK, DEALT
 
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096
@@ -74,7 +74,7 @@ def _merge(context, stack, top, count, columns):
     pitch = columns * width
     while count % 2 == 0:
         x = stack + (top - 2) * pitch
-        call_binary(f.merge, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        call_binary(f.merge, (x, x, x + pitch), columns, (width, width, width))
         top -= 1
         count //= 2
     return top
@@ -88,16 +88,16 @@ def _merged(loops, results, whole, rest, columns, width):
     while 2 * apart <= whole:
         step, n, x, y = 2 * apart * pitch, whole // (2 * apart), results, results + apart * pitch
         if columns == 1:  # along these then
-            call_binary(loops, x, x, y, 1, n, 0, 0, 0, step, step, step)
+            call_binary(loops, (x, x, y), n, (step, step, step))
         else:
-            call_binary(loops, x, x, y, n, columns, step, step, step, width, width, width)
+            call_rows(loops, (x, x, y), (n, columns), (step, step, step), (width, width, width))
         apart *= 2
     last = whole if rest else -1
     for k in range(63):
         if whole >> k & 1:
             x = results + (whole >> k + 1 << k + 1) * pitch
             if last >= 0:
-                call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
+                call_binary(loops, (x, x, results + last * pitch), columns, (width, width, width))
             last = whole >> k + 1 << k + 1
 
 
@@ -108,7 +108,7 @@ def _gather(context, x, first, length, buffer):
     item, (_, longest, pace) = f.item, _innermost(context)
     while length > 0:
         run, at = min(length, longest - first % longest), _place(context, x, first)
-        call_binary(f.copy, buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
+        call_binary(f.copy, (buffer, at, at), run, (item, pace, pace))
         first, length, buffer = first + run, length - run, buffer + run * item
 
 
@@ -120,15 +120,15 @@ def _rows(context, x, columns, step, stack, job):
     buffer = stack + f.levels * f.chunk * width
     dimensions, (_, longest, pace) = f.reduced, _innermost(context)
     if dimensions == 1 and pace == item:
-        call_fold(fold, x, step, columns, terms, stack)
+        invoke(fold, (x, step, columns, terms, stack))
     elif f.turn != 0:
         _turned(context, x, stack, buffer, job * f.length)
     elif terms <= GATHER and dimensions == 1:
         several = GATHER // terms
         for i in range(0, columns, several):
             n, first = min(several, columns - i), x + i * step
-            call_binary(f.copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
-            call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
+            call_rows(f.copy, (buffer, first, first), (n, terms), (terms * item, step, step), (item, pace, pace))
+            invoke(fold, (buffer, terms * item, n, terms, stack + i * width))
     else:
         pitch, group, top = columns * width, f.length, 0
         for start in range(0, terms, group):
@@ -139,7 +139,7 @@ def _rows(context, x, columns, step, stack, job):
                 if not direct:
                     _gather(context, x + i * step, start, length, buffer)
                 at = source + i * step if direct else buffer
-                call_fold(fold, at, 0, 1, length, stack + top * pitch + i * width)
+                invoke(fold, (at, 0, 1, length, stack + top * pitch + i * width))
             top = _merge(context, stack, top + 1, start // group + 1, columns) if length == group else top + 1
         while top > 1:
             top = _merge(context, stack, top, 2, columns)
@@ -167,12 +167,12 @@ def _turned(context, x, results, stage, first):
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h
         blocks = left // BLOCK
-        call_fold(fold, at, BLOCK * item, blocks, BLOCK, results + count * width)
+        invoke(fold, (at, BLOCK * item, blocks, BLOCK, results + count * width))
         count, at, held = count + blocks, at + blocks * BLOCK * item, left - blocks * BLOCK
         if held > 0 and row < end:
-            call_binary(f.copy, base - held * item, at, at, 1, held, 0, 0, 0, item, item, item)
+            call_binary(f.copy, (base - held * item, at, at), held, (item, item, item))
     if held > 0:
-        call_fold(fold, at, 0, 1, held, results + count * width)
+        invoke(fold, (at, 0, 1, held, results + count * width))
     _merged(f.merge, results, count, held > 0, 1, width)
 
 
@@ -194,19 +194,19 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
             for p in range(FUSED):
                 c.at[2 + p], c.row_step[2 + p], c.step[2 + p] = at + p * lanes * pace, pace, step
             rows, wide = (1, lanes * columns) if one else (lanes, columns)
-            call_loop(f.chain, desk, rows, wide, address(c.row_step), address(c.step), 0)
+            invoke(f.chain, (desk, rows, wide, address(c.row_step), address(c.step), 0))
             k += FUSED * lanes
             continue
         rows = min(lanes - lane, run)
         if k < lanes:
-            call_binary(f.first, to, at, at, rows, columns, pitch, pace, pace, width, step, step)
+            call_rows(f.first, (to, at, at), (rows, columns), (pitch, pace, pace), (width, step, step))
         else:
-            call_binary(f.take, to, to, at, rows, columns, pitch, pitch, pace, width, width, step)
+            call_rows(f.take, (to, to, at), (rows, columns), (pitch, pitch, pace), (width, width, step))
         k += rows
     merge, half = f.merge, lanes // 2
     while half > 0:
         out = partial if half > 1 else target
-        call_binary(merge, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
+        call_binary(merge, (out, partial, partial + half * pitch), half * columns, (width, width, width))
         half //= 2
 
 
@@ -251,7 +251,7 @@ def _walk(context, task):
             _rows(context, x, columns, step, room, job)
         else:
             _columns(context, x, columns, step, room)
-        call_binary(f.give, out, room, f.neutral, 1, columns, 0, 0, 0, out_step, width, 0)
+        call_binary(f.give, (out, room, f.neutral), columns, (out_step, width, 0))
 
 
 @functools.cache
@@ -309,6 +309,6 @@ def together():
         if shape(rest, 0) != 0:
             _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, x)
         _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
-        call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
+        call_binary(m.give, (out, results, results), m.columns, (m.wide, m.width, m.width))
 
     return entry(run, f"void({'object, ' * 4}int64{', object' * 4})", "reduce_together", nogil=True)

@@ -21,7 +21,7 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..elementwise.lines import AHEAD
 from ..runtime import threads
-from .fold_loop import BLOCK, LANES, call_fold
+from .fold_loop import BLOCK, LANES
 from .loops import FOLD, HEADER, _gather, _innermost, _place, fold_at
 from .row_vectors import END, ender, real, taker
 
@@ -171,7 +171,7 @@ def _walk(context, task):
     rest = terms % BLOCK
     if rest > 0 and task == 0:
         _gather(context, x, terms - rest, rest, room)
-        call_fold(f.fold, room, 0, 1, rest, f.out + terms // BLOCK * item)
+        invoke(f.fold, (room, 0, 1, rest, f.out + terms // BLOCK * item))
 
 
 @functools.cache

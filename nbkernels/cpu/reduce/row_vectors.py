@@ -10,8 +10,7 @@ import functools
 
 from llvmlite import ir
 
-from ...jit.compile.cache import compiled
-from ...jit.compile.lazy import intrinsic, types
+from ...jit.ir.emit import whole
 from ...jit.ir.vector import I32, I64, LINE, SIZE, Lanes, loop, width_bits
 from .fold_loop import LANES
 
@@ -36,8 +35,7 @@ def taker(op: str, kind: str) -> int:
     Columns of x are `pace` bytes apart, and what is `ahead` bytes on is asked for, unless that is 0.
     """
 
-    def emit(context, builder, signature, args):
-        partial, pitch, x, pace, columns, rows, ahead = args
+    def emit(context, builder, partial, pitch, x, pace, columns, rows, ahead):
         lanes = Lanes(builder, kind, width_bits() // 8 // SIZE[kind])
         count, each, pointer = I64(lanes.count), LINE // SIZE[kind], lanes.element.as_pointer()
         whole, left = builder.sdiv(rows, count), builder.srem(rows, count)
@@ -64,9 +62,8 @@ def taker(op: str, kind: str) -> int:
             return []
 
         loop(builder, columns, [], column)
-        return context.get_dummy_value()
 
-    return _compiled(emit, f"abreast_take_{op}_{kind}")
+    return whole(emit, "partial pitch x pace columns rows ahead", f"abreast_take_{op}_{kind}", loops=True)
 
 
 @functools.cache
@@ -79,8 +76,7 @@ def ender(op: str, kind: str, each: int) -> int:
     guessed wrong: 74 ns a block, so 25 (Zen 3, 2026-11). Where all phases are 0, `after` is 2, once is enough.
     """
 
-    def emit(context, builder, signature, args):
-        ends, count, pitch, done, block, nowhere, after = args
+    def emit(context, builder, ends, count, pitch, done, block, nowhere, after):
         lanes = Lanes(builder, kind, LANES * each)
         one, pointer = lanes.narrower(each), lanes.element.as_pointer()
         nothing = ir.Constant(lanes.type, [NOTHING[op]] * lanes.count)
@@ -142,22 +138,8 @@ def ender(op: str, kind: str, each: int) -> int:
         for k, body in enumerate((begin, end, whole)):
             with builder.if_then(builder.icmp_signed("==", after, I64(k))):
                 rows(body)
-        return context.get_dummy_value()
 
-    return _compiled(emit, f"abreast_end_{op}_{kind}_{each}")
-
-
-def _compiled(emit, name: str) -> int:
-    """Address of a function of seven numbers that `emit` writes."""
-
-    @intrinsic
-    def emitted(typing, a, b, c, d, e, f, g):
-        return types.void(*[types.int64] * 7), emit
-
-    def run(a, b, c, d, e, f, g):
-        emitted(a, b, c, d, e, f, g)
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", name, loops=True)
+    return whole(emit, "ends count pitch done block nowhere after", f"abreast_end_{op}_{kind}_{each}", loops=True)
 
 
 def _applied(builder, op, a, b):

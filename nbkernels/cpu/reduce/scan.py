@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import NUMBERS, kind, resolve, settled
-from ...jit.abi.address import pointer
+from ...jit.abi.address import invoke, pointer
 from ...jit.abi.calling import call_binary
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.record import Record
@@ -25,7 +25,7 @@ from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
 from ..runtime.arrays import apart as disjoint
 from .reduce import copies
-from .scan_loop import Step, call_runs, call_visits, runs, visits
+from .scan_loop import Step, runs, visits
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32
@@ -57,12 +57,12 @@ def _steps():
                 source += rest % dims[d] * dims[d + 2]
                 rest //= dims[d]
             if f.scan != 0:
-                call_runs(f.scan, at, to, f.out_step, source, pace, f.x_step, columns, f.count)
+                invoke(f.scan, (at, to, f.out_step, source, pace, f.x_step, columns, f.count))
                 continue
-            call_binary(f.begin, at, source, source, 1, columns, 0, 0, 0, to, pace, pace)
+            call_binary(f.begin, (at, source, source), columns, (to, pace, pace))
             for _ in range(1, f.count):
                 source += f.x_step
-                call_binary(f.loops, at + f.out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
+                call_binary(f.loops, (at + f.out_step, at, source), columns, (to, to, pace))
                 at += f.out_step
 
     return entry(steps, "void(object, object, object)", "scan_steps", nogil=True)
@@ -164,12 +164,12 @@ def _each():
             return False
         step, pace = stride(x, 0) if high > 1 else 0, stride(x, last) if wide > 1 else 0
         if not matrix:
-            call_visits(kernel, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+            invoke(kernel, (data(out), size, stride(out, 0), data(indices), data(x), step, count))
             return True
         along = stride(out, 1)
         for i in range(count):
             at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
-            call_binary(kernel, at, at, data(x) + i * step, 1, columns, 0, 0, 0, along, along, pace)
+            call_binary(kernel, (at, at, data(x) + i * step), columns, (along, along, pace))
         return True
 
     return entry(each, "boolean(int64, object, object, object, int64, int64)", "scan_each", nogil=True)
@@ -179,7 +179,7 @@ def _each():
 def _visitor():
     def visitor(visits, out, places, x, x_step, count):
         """Visit elements of out by their distances in bytes."""
-        call_visits(visits, out, 0, 1, places, x, x_step, count)
+        invoke(visits, (out, 0, 1, places, x, x_step, count))
 
     return entry(visitor, f"void({', '.join(['int64'] * 6)})", "scan_visitor", nogil=True)
 

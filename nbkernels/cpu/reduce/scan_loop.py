@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ...jit.compile.cache import compiled
-from ...jit.compile.lazy import intrinsic, subroutine, types
+from ...jit.compile.lazy import subroutine
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory
-from ...jit.ir.vector import I64, VOID, loop
+from ...jit.ir.emit import whole
+from ...jit.ir.vector import I64, loop
 
 
 @dataclass(frozen=True)
@@ -33,35 +33,19 @@ class Step:
 def runs(spec: Step) -> int:
     """Address of void(out, out_apart, out_step, x, x_apart, x_step, rows, count); steps in bytes, count not 0."""
 
-    @intrinsic
-    def emitted(typing, out, out_apart, out_step, x, x_apart, x_step, rows, count):
-        def emit(context, builder, signature, args):
-            _Emitter(spec, context, builder).runs(*args)
-            return context.get_dummy_value()
+    def emit(context, builder, *args):
+        _Emitter(spec, context, builder).runs(*args)
 
-        return types.void(*[types.int64] * 8), emit
-
-    def run(out, out_apart, out_step, x, x_apart, x_step, rows, count):
-        emitted(out, out_apart, out_step, x, x_apart, x_step, rows, count)
-
-    return compiled(run, f"void({', '.join(['int64'] * 8)})", f"runs_{spec}", loops=True)
+    return whole(emit, "out out_apart out_step x x_apart x_step rows count", f"runs_{spec}", loops=True)
 
 
 def visits(spec: Step) -> int:
     """Address of void(out, size, step, indices, x, x_step, count): indices are int64, those below 0 count from size."""
 
-    @intrinsic
-    def emitted(typing, out, size, step, indices, x, x_step, count):
-        def emit(context, builder, signature, args):
-            _Emitter(spec, context, builder).visits(*args)
-            return context.get_dummy_value()
+    def emit(context, builder, *args):
+        _Emitter(spec, context, builder).visits(*args)
 
-        return types.void(*[types.int64] * 7), emit
-
-    def run(out, size, step, indices, x, x_step, count):
-        emitted(out, size, step, indices, x, x_step, count)
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"visits_{spec}", loops=True)
+    return whole(emit, "out size step indices x x_step count", f"visits_{spec}", loops=True)
 
 
 class _Emitter:
@@ -145,27 +129,3 @@ class _Emitter:
     def store(self, value, address):
         bits = to_memory(self.context, self.builder, self.spec.out, value)
         self.builder.store(bits, self.builder.inttoptr(address, bits.type.as_pointer())).align = 1
-
-
-@intrinsic
-def call_runs(typing, function, out, out_apart, out_step, x, x_apart, x_step, rows, count):
-    """Call a function of `runs`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 8)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 9), emit
-
-
-@intrinsic
-def call_visits(typing, function, out, size, step, indices, x, x_step, count):
-    """Call a function of `visits`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 7)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 8), emit

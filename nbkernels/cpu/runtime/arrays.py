@@ -8,9 +8,9 @@ import sys
 import numpy as np
 
 from ...dtypes import CONVERTED, known
-from ...jit.abi.address import scratch, set_word
-from ...jit.abi.ndarray import data, descr, ndim, shape, stride
-from ...jit.abi.new_arrays import new_strided
+from ...jit.abi.address import pointer, scratch, set_word
+from ...jit.abi.ndarray import address_of, data, descr, ndim, shape, stride
+from ...jit.abi.new_arrays import NONE, new_strided
 from ...jit.compile.lazy import jit
 
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared
@@ -50,6 +50,13 @@ def apart(p, q, size):
 def alike(out, x, a, b):
     """Whether arrays, by their ids, have one dtype."""
     return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
+
+
+@jit(forceinline=True)
+def optional(numpy, x):
+    """The address of an argument, 0 for None; `numpy`: that of made.words()."""
+    found = address_of(x)
+    return 0 if found == pointer(numpy)[NONE] else found
 
 
 @jit(forceinline=True)

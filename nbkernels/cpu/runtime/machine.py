@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from llvmlite import binding, ir
 
-from ...jit.compile.lazy import intrinsic, types
+from ...jit.compile.lazy import emits
 from ...jit.disk import levels
 from ...jit.ir.vector import I64, outside, width_bits
 
@@ -146,12 +146,8 @@ _words = np.array(list(machine().sizes.values()), np.int64)
 binding.add_symbol(SYMBOL, _words.ctypes.data)
 
 
-@intrinsic
-def l2(typing):
+@emits("int64()")
+def l2(builder):
     """Bytes of L2, from compiled code."""
-
-    def emit(context, builder, signature, args):
-        record = outside(builder, SYMBOL, ir.ArrayType(I64, len(_words)))
-        return builder.load(builder.gep(record, [I64(0), I64(list(LEVELS.values()).index("l2"))]))
-
-    return types.int64(), emit
+    record = outside(builder, SYMBOL, ir.ArrayType(I64, len(_words)))
+    return builder.load(builder.gep(record, [I64(0), I64(list(LEVELS.values()).index("l2"))]))

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ..compile.lazy import cgutils, intrinsic, types
-from ..ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, join
-
-
-def words():
-    """The type of a pointer to int64 words."""
-    return types.CPointer(types.int64)
+from ..compile.lazy import cgutils, emits, intrinsic, types
+from ..ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, join, library
 
 
 @intrinsic
@@ -44,15 +39,10 @@ def nothing(typing, tile):
     return getattr(types, chain)(tile), lambda context, builder, signature, args: ir.Constant(ELEMENT[chain], 0)
 
 
-@intrinsic
-def ask(typing, address):
+@emits("void(int64)")
+def ask(builder, address):
     """Ask for the line at `address` in L2; never faults."""
-
-    def emit(context, builder, signature, args):
-        Lanes(builder, "int8", 1).prefetch(builder.inttoptr(args[0], ELEMENT["int8"].as_pointer()), level=2)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+    Lanes(builder, "int8", 1).prefetch(builder.inttoptr(address, ELEMENT["int8"].as_pointer()), level=2)
 
 
 @intrinsic
@@ -60,10 +50,7 @@ def fma(typing, a, b, c):
     """a*b + c rounded once, for three scalars of one float type."""
 
     def emit(context, builder, signature, args):
-        kind = args[0].type
-        name = f"llvm.fma.f{SIZE[str(signature.return_type)] * 8}"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        return builder.call(function, args)
+        return library(builder, f"llvm.fma.f{SIZE[str(signature.return_type)] * 8}", args[0].type, *args)
 
     return a(a, a, a), emit
 
@@ -98,14 +85,10 @@ def static(typing, size):
     return (types.int64(size), emit) if isinstance(size, types.IntegerLiteral) else None
 
 
-@intrinsic
-def word(typing, address):
+@emits("int64(int64)")
+def word(builder, address):
     """The int64 at `address`."""
-
-    def emit(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], I64.as_pointer()))
-
-    return types.int64(types.int64), emit
+    return builder.load(builder.inttoptr(address, I64.as_pointer()))
 
 
 @intrinsic
@@ -119,66 +102,43 @@ def set_word(typing, address, value):
     return types.void(types.int64, value), emit
 
 
-@intrinsic
-def copy(typing, to, source, size):
+@emits("void(int64, int64, int64)")
+def copy(builder, to, source, size):
     """Copy `size` bytes from `source`."""
-
-    def emit(context, builder, signature, args):
-        to, source = (builder.inttoptr(a, ELEMENT["int8"].as_pointer()) for a in args[:2])
-        cgutils.raw_memcpy(builder, to, source, args[2], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), emit
+    to, source = (builder.inttoptr(a, ELEMENT["int8"].as_pointer()) for a in (to, source))
+    cgutils.raw_memcpy(builder, to, source, size, 1)
 
 
-@intrinsic
-def clear(typing, to, size):
+@emits("void(int64, int64)")
+def clear(builder, to, size):
     """Write `size` bytes of 0."""
-
-    def emit(context, builder, signature, args):
-        cgutils.memset(builder, builder.inttoptr(args[0], ELEMENT["int8"].as_pointer()), args[1], 0)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), emit
+    cgutils.memset(builder, builder.inttoptr(to, ELEMENT["int8"].as_pointer()), size, 0)
 
 
-@intrinsic
-def pointer(typing, address):
+@emits("words(int64)")
+def pointer(builder, address):
     """The int64 words at `address`."""
-
-    def emit(context, builder, signature, args):
-        return builder.inttoptr(args[0], I64.as_pointer())
-
-    return words()(types.int64), emit
+    return builder.inttoptr(address, I64.as_pointer())
 
 
-@intrinsic
-def number(typing, address):
+@emits("int64(int64)")
+def number(builder, address):
     """What the C function int32() at `address` returns."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(ir.IntType(32), [])
-        return builder.sext(builder.call(builder.inttoptr(args[0], kind.as_pointer()), []), I64)
-
-    return types.int64(types.int64), emit
+    kind = ir.FunctionType(ir.IntType(32), [])
+    return builder.sext(builder.call(builder.inttoptr(address, kind.as_pointer()), []), I64)
 
 
-@intrinsic
-def answered(typing, words, otherwise, context, beta, alpha):
+@emits("int64(int64, int64, int64, float64, float64)")
+def answered(builder, words, otherwise, context, beta, alpha):
     """What the C function whose address is the first word answers, given the second and these; or `otherwise`, if the
     word is 0."""
-
-    def emit(context, builder, signature, args):
-        words, otherwise, *values = args
-        words, before = builder.inttoptr(words, I64.as_pointer()), builder.block
-        address = builder.load(words)
-        with builder.if_then(builder.icmp_unsigned("!=", address, I64(0))):
-            values = [builder.load(builder.gep(words, [I64(1)])), *values]
-            kind = ir.FunctionType(I64, [value.type for value in values])
-            answer, inside = builder.call(builder.inttoptr(address, kind.as_pointer()), values), builder.block
-        return join(builder, ([otherwise], before), ([answer], inside))[0]
-
-    return types.int64(*[types.int64] * 3, types.float64, types.float64), emit
+    words, before = builder.inttoptr(words, I64.as_pointer()), builder.block
+    address = builder.load(words)
+    with builder.if_then(builder.icmp_unsigned("!=", address, I64(0))):
+        values = [builder.load(builder.gep(words, [I64(1)])), context, beta, alpha]
+        kind = ir.FunctionType(I64, [value.type for value in values])
+        answer, inside = builder.call(builder.inttoptr(address, kind.as_pointer()), values), builder.block
+    return join(builder, ([otherwise], before), ([answer], inside))[0]
 
 
 def _call(context, builder, signature, args, result):

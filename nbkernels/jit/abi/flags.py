@@ -7,10 +7,8 @@ import ctypes
 import platform
 import sys
 
-from llvmlite import ir
-
-from ..compile.lazy import cgutils, intrinsic, types
-from ..ir.vector import I32, I64, VOID
+from ..compile.lazy import cgutils, emits
+from ..ir.vector import I8, I32, I64, VOID, library
 
 X86 = platform.machine().lower() in ("x86_64", "amd64", "i686", "x86")
 ARM = platform.machine().lower() in ("aarch64", "arm64")
@@ -21,57 +19,36 @@ FLAGS = 0x3F if X86 else 0x1F
 
 
 def _control(builder, name, place):
-    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
-    builder.call(function, [builder.bitcast(place, ir.IntType(8).as_pointer())])
-
-
-def _fenv(builder, name, flags):
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(I32, [I32]), name)
-    return builder.call(function, [flags])
+    library(builder, f"llvm.x86.sse.{name}", VOID, builder.bitcast(place, I8.as_pointer()))
 
 
 def _taken(builder):
-    found = _fenv(builder, "fetestexcept", I32(FLAGS))
-    _fenv(builder, "feclearexcept", I32(FLAGS))
+    found = library(builder, "fetestexcept", I32, I32(FLAGS))
+    library(builder, "feclearexcept", I32, I32(FLAGS))
     return builder.zext(found, I64)
 
 
-def _fpcr(builder, way, result, *values):
-    kind = ir.FunctionType(result, [value.type for value in values])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.aarch64.{way}.fpcr"), values)
-
-
-@intrinsic
-def modes(typing):
+@emits("int64()")
+def modes(builder):
     """How the thread computes, as one number: rounding, flush-to-zero, traps. It is MXCSR without its flags, FPCR on
     64-bit Arm, 0 on other processors."""
-
-    def emit(context, builder, signature, args):
-        if ARM:
-            return _fpcr(builder, "get", I64)
-        if not X86:
-            return I64(0)
-        place = cgutils.alloca_once(builder, I32)
-        _control(builder, "stmxcsr", place)
-        return builder.zext(builder.and_(builder.load(place), I32(~FLAGS)), I64)
-
-    return types.int64(), emit
+    if ARM:
+        return library(builder, "llvm.aarch64.get.fpcr", I64)
+    if not X86:
+        return I64(0)
+    place = cgutils.alloca_once(builder, I32)
+    _control(builder, "stmxcsr", place)
+    return builder.zext(builder.and_(builder.load(place), I32(~FLAGS)), I64)
 
 
-@intrinsic
-def set_modes(typing, modes):
+@emits("void(int64)")
+def set_modes(builder, modes):
     """Compute from now on as the thread did that `modes` tells of; no flags are up."""
-
-    def emit(context, builder, signature, args):
-        if ARM:
-            _fpcr(builder, "set", VOID, args[0])
-        elif X86:
-            place = cgutils.alloca_once_value(builder, builder.trunc(args[0], I32))
-            _control(builder, "ldmxcsr", place)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+    if ARM:
+        library(builder, "llvm.aarch64.set.fpcr", VOID, modes)
+    elif X86:
+        place = cgutils.alloca_once_value(builder, builder.trunc(modes, I32))
+        _control(builder, "ldmxcsr", place)
 
 
 @contextlib.contextmanager
@@ -93,45 +70,36 @@ def default_modes():
         system.fesetenv(before)
 
 
-@intrinsic
-def taken(typing):
+@emits("int64()")
+def taken(builder):
     """The flags that are up, as one number; they are down now."""
-
-    def emit(context, builder, signature, args):
-        if not X86:
-            return _taken(builder)
-        place = cgutils.alloca_once(builder, I32)
-        _control(builder, "stmxcsr", place)
-        state = builder.load(place)
-        found = builder.and_(state, I32(FLAGS))
-        with builder.if_then(builder.icmp_unsigned("!=", found, I32(0))):
-            builder.store(builder.and_(state, I32(~FLAGS)), place)
-            _control(builder, "ldmxcsr", place)
-        return builder.zext(found, I64)
-
-    return types.int64(), emit
+    if not X86:
+        return _taken(builder)
+    place = cgutils.alloca_once(builder, I32)
+    _control(builder, "stmxcsr", place)
+    state = builder.load(place)
+    found = builder.and_(state, I32(FLAGS))
+    with builder.if_then(builder.icmp_unsigned("!=", found, I32(0))):
+        builder.store(builder.and_(state, I32(~FLAGS)), place)
+        _control(builder, "ldmxcsr", place)
+    return builder.zext(found, I64)
 
 
-@intrinsic
-def taken_everywhere(typing):
+@emits("int64()")
+def taken_everywhere(builder):
     """The flags that are up, with the x87 unit's, which NumPy reads and parts of libm set; they are down now: 50 ns."""
-    return types.int64(), lambda context, builder, signature, args: _taken(builder)
+    return _taken(builder)
 
 
-@intrinsic
-def given(typing, flags):
+@emits("void(int64)")
+def given(builder, flags):
     """Put up these flags, beside those that are."""
-
-    def emit(context, builder, signature, args):
-        more = builder.trunc(args[0], I32)
-        with builder.if_then(builder.icmp_unsigned("!=", more, I32(0))):
-            if X86:
-                place = cgutils.alloca_once(builder, I32)
-                _control(builder, "stmxcsr", place)
-                builder.store(builder.or_(builder.load(place), more), place)
-                _control(builder, "ldmxcsr", place)
-            else:
-                _fenv(builder, "feraiseexcept", more)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+    more = builder.trunc(flags, I32)
+    with builder.if_then(builder.icmp_unsigned("!=", more, I32(0))):
+        if X86:
+            place = cgutils.alloca_once(builder, I32)
+            _control(builder, "stmxcsr", place)
+            builder.store(builder.or_(builder.load(place), more), place)
+            _control(builder, "ldmxcsr", place)
+        else:
+            library(builder, "feraiseexcept", I32, more)

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..compile.cache import entry
-from ..compile.lazy import intrinsic, types
+from ..compile.lazy import emits, intrinsic, types
 from .address import pointer, scratch
 from .ndarray import WRITEABLE, address_of
 from .new_arrays import NDARRAY, STRIDED, answer, words
@@ -27,15 +27,11 @@ CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}  # complex ten
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
-@intrinsic
-def _described(typing, function, value, room):
+@emits("int64(int64, int64, int64)")
+def _described(builder, function, value, room):
     """What int32(object, DLTensor*) answers: 0, or -1 with an exception set."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(_I32, [_I64, _I64])
-        return builder.sext(builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:]), _I64)
-
-    return types.int64(*[types.int64] * 3), emit
+    kind = ir.FunctionType(_I32, [_I64, _I64])
+    return builder.sext(builder.call(builder.inttoptr(function, kind.as_pointer()), [value, room]), _I64)
 
 
 @intrinsic

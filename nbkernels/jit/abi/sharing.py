@@ -6,32 +6,23 @@ import sys
 
 from llvmlite import ir
 
-from ..compile.lazy import cgutils, intrinsic, types
-from ..ir.vector import I32, I64, VOID
-from .address import words as pointed
+from ..compile.lazy import cgutils, emits
+from ..ir.vector import I8, I32, I64, VOID, library
 
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
 CORES = 1024  # of a machine, as C libraries count them
 
 
-@intrinsic
-def take(typing, words, index):
+@emits("int64(words, int64)")
+def take(builder, words, index):
     """words[index]++ seen by all threads; the value before."""
-
-    def emit(context, builder, signature, args):
-        return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), I64(1), "monotonic")
-
-    return types.int64(pointed(), types.int64), emit
+    return builder.atomic_rmw("add", builder.gep(words, [index]), I64(1), "monotonic")
 
 
 def _atomic(operation):
-    @intrinsic
-    def change(typing, words, index, value):
-        def emit(context, builder, signature, args):
-            builder.atomic_rmw(operation, builder.gep(args[0], [args[1]]), args[2], "monotonic")
-            return context.get_dummy_value()
-
-        return types.void(pointed(), types.int64, types.int64), emit
+    @emits("void(words, int64, int64)")
+    def change(builder, words, index, value):
+        builder.atomic_rmw(operation, builder.gep(words, [index]), value, "monotonic")
 
     return change
 
@@ -39,170 +30,102 @@ def _atomic(operation):
 add_to, set_in = _atomic("add"), _atomic("or")  # words[index] += value, |= value, seen by all threads
 
 
-@intrinsic
-def take_from(typing, words, index, back):
+@emits("int64(words, int64, int64)")
+def take_from(builder, words, index, back):
     """One of words[index + 1] jobs, each given away once among all threads, or -1: from the front on, or, if `back`,
     from the back, so that in call after call each of two threads finds its own half in its own caches."""
-
-    def emit(context, builder, signature, args):
-        words, index, back = args
-        back = builder.icmp_signed("!=", back, I64(0))
-        mine = builder.select(back, I64(1 << 32), I64(1))
-        taken = builder.atomic_rmw("add", builder.gep(words, [index]), mine, "monotonic")
-        front, behind = builder.and_(taken, I64((1 << 32) - 1)), builder.lshr(taken, I64(32))
-        jobs = builder.load(builder.gep(words, [builder.add(index, I64(1))]))
-        job = builder.select(back, builder.sub(builder.sub(jobs, I64(1)), behind), front)
-        return builder.select(builder.icmp_signed("<", builder.add(front, behind), jobs), job, I64(-1))
-
-    return types.int64(pointed(), types.int64, types.int64), emit
+    back = builder.icmp_signed("!=", back, I64(0))
+    mine = builder.select(back, I64(1 << 32), I64(1))
+    taken = builder.atomic_rmw("add", builder.gep(words, [index]), mine, "monotonic")
+    front, behind = builder.and_(taken, I64((1 << 32) - 1)), builder.lshr(taken, I64(32))
+    jobs = builder.load(builder.gep(words, [builder.add(index, I64(1))]))
+    job = builder.select(back, builder.sub(builder.sub(jobs, I64(1)), behind), front)
+    return builder.select(builder.icmp_signed("<", builder.add(front, behind), jobs), job, I64(-1))
 
 
-@intrinsic
-def wait(typing, words, index, value):
+@emits("void(words, int64, int64)")
+def wait(builder, words, index, value):
     """Until words[index] >= value: what other threads wrote before they arrived is then seen."""
-
-    def emit(context, builder, signature, args):
-        word, spins = builder.gep(args[0], [args[1]]), cgutils.alloca_once_value(builder, I64(0))
-        again, done = builder.append_basic_block("wait"), builder.append_basic_block("seen")
-        builder.branch(again)
-        builder.position_at_end(again)
-        seen = builder.icmp_signed(">=", builder.load_atomic(word, "acquire", 8), args[2])
-        spun = builder.add(builder.load(spins), I64(1))
-        builder.store(spun, spins)
-        with builder.if_then(builder.icmp_signed("==", builder.and_(spun, I64(SPINS - 1)), I64(0)), likely=False):
-            _pass(builder)
-        builder.cbranch(seen, done, again)
-        builder.position_at_end(done)
-        return context.get_dummy_value()
-
-    return types.void(pointed(), types.int64, types.int64), emit
+    word, spins = builder.gep(words, [index]), cgutils.alloca_once_value(builder, I64(0))
+    again, done = builder.append_basic_block("wait"), builder.append_basic_block("seen")
+    builder.branch(again)
+    builder.position_at_end(again)
+    seen = builder.icmp_signed(">=", builder.load_atomic(word, "acquire", 8), value)
+    spun = builder.add(builder.load(spins), I64(1))
+    builder.store(spun, spins)
+    with builder.if_then(builder.icmp_signed("==", builder.and_(spun, I64(SPINS - 1)), I64(0)), likely=False):
+        _pass(builder)
+    builder.cbranch(seen, done, again)
+    builder.position_at_end(done)
 
 
 def _pass(builder):
     """Let another thread run: the one waited for may have no core."""
     if sys.platform != "win32":
-        kind = ir.FunctionType(ir.IntType(32), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        library(builder, "sched_yield", I32)
 
 
-@intrinsic
-def seen(typing, words, index):
+@emits("int64(words, int64)")
+def seen(builder, words, index):
     """words[index], and with it all that its writer wrote before."""
-
-    def emit(context, builder, signature, args):
-        return builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
-
-    return types.int64(pointed(), types.int64), emit
+    return builder.load_atomic(builder.gep(words, [index]), "acquire", 8)
 
 
-@intrinsic
-def exchange(typing, words, index, value):
+@emits("int64(words, int64, int64)")
+def exchange(builder, words, index, value):
     """words[index] = value, with all that this thread has written before; the value that stood there."""
-
-    def emit(context, builder, signature, args):
-        return builder.atomic_rmw("xchg", builder.gep(args[0], [args[1]]), args[2], "acq_rel")
-
-    return types.int64(pointed(), types.int64, types.int64), emit
+    return builder.atomic_rmw("xchg", builder.gep(words, [index]), value, "acq_rel")
 
 
-@intrinsic
-def replace(typing, words, index, old, new):
+@emits("boolean(words, int64, int64, int64)")
+def replace(builder, words, index, old, new):
     """Whether words[index] was `old`, and is `new` now: of several threads, for one."""
-
-    def emit(context, builder, signature, args):
-        place = builder.gep(args[0], [args[1]])
-        return builder.extract_value(builder.cmpxchg(place, *args[2:], "acq_rel", "acquire"), 1)
-
-    return types.boolean(pointed(), *[types.int64] * 3), emit
+    place = builder.gep(words, [index])
+    return builder.extract_value(builder.cmpxchg(place, old, new, "acq_rel", "acquire"), 1)
 
 
-@intrinsic
-def let_others(typing):
+@emits("void()")
+def let_others(builder):
     """Let another thread run on this core, if one waits for it."""
-
-    def emit(context, builder, signature, args):
-        _pass(builder)
-        return context.get_dummy_value()
-
-    return types.void(), emit
+    _pass(builder)
 
 
-def _with_lock(name, result, *numbers):
-    """Emit a call of one of Python's functions of plain locks, which need no GIL."""
-
-    def emit(context, builder, signature, args):
-        place = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(result, [place, *[number.type for number in numbers]])
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        builder.call(function, [builder.inttoptr(args[0], place), *numbers])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+@emits("void(int64)")
+def sleep(builder, lock):
+    """Until somebody wakes who sleeps at the lock, one of Python's plain ones, which need no GIL."""
+    library(builder, "PyThread_acquire_lock", I32, builder.inttoptr(lock, I8.as_pointer()), I32(1))
 
 
-@intrinsic
-def sleep(typing, lock):
-    """Until somebody wakes who sleeps at the lock."""
-    return _with_lock("PyThread_acquire_lock", ir.IntType(32), ir.IntType(32)(1))
-
-
-@intrinsic
-def wake(typing, lock):
+@emits("void(int64)")
+def wake(builder, lock):
     """Wake who sleeps there, or is about to."""
-    return _with_lock("PyThread_release_lock", VOID)
+    library(builder, "PyThread_release_lock", VOID, builder.inttoptr(lock, I8.as_pointer()))
 
 
-@intrinsic
-def keep_off(typing, thread):
+@emits("void(int64)")
+def keep_off(builder, thread):
     """Keep a thread, by its number in the system, off the core that this one runs on; nothing where it knows no such
     call, or where this thread may run on that core alone."""
+    if sys.platform == "linux":
+        cores = cgutils.alloca_once(builder, ir.ArrayType(I64, CORES // 64))
 
-    def emit(context, builder, signature, args):
-        if sys.platform == "linux":
-            cores = cgutils.alloca_once(builder, ir.ArrayType(I64, CORES // 64))
-
-            def of_system(name, *values):
-                kind = ir.FunctionType(I32, [value.type for value in values])
-                return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
-
-            known = of_system("sched_getaffinity", I32(0), I64(CORES // 8), cores)
-            core = builder.zext(of_system("sched_getcpu"), I64)
-            usable = builder.and_(
-                builder.icmp_signed(">=", known, I32(0)), builder.icmp_unsigned("<", core, I64(CORES))
-            )
-            with builder.if_then(usable):
-                place = builder.gep(cores, [I64(0), builder.lshr(core, I64(6))])
-                bit = builder.shl(I64(1), builder.and_(core, I64(63)))
-                builder.store(builder.and_(builder.load(place), builder.not_(bit)), place)
-                of_system("sched_setaffinity", builder.trunc(args[0], I32), I64(CORES // 8), cores)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+        known = library(builder, "sched_getaffinity", I32, I32(0), I64(CORES // 8), cores)
+        core = builder.zext(library(builder, "sched_getcpu", I32), I64)
+        usable = builder.and_(builder.icmp_signed(">=", known, I32(0)), builder.icmp_unsigned("<", core, I64(CORES)))
+        with builder.if_then(usable):
+            place = builder.gep(cores, [I64(0), builder.lshr(core, I64(6))])
+            bit = builder.shl(I64(1), builder.and_(core, I64(63)))
+            builder.store(builder.and_(builder.load(place), builder.not_(bit)), place)
+            library(builder, "sched_setaffinity", I32, builder.trunc(thread, I32), I64(CORES // 8), cores)
 
 
-@intrinsic
-def release(typing):
+@emits("int64()")
+def release(builder):
     """Give the GIL away, from code that holds it; what `reacquire` needs."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(ir.IntType(8).as_pointer(), [])
-        return builder.ptrtoint(
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyEval_SaveThread"), []), I64
-        )
-
-    return types.int64(), emit
+    return builder.ptrtoint(library(builder, "PyEval_SaveThread", I8.as_pointer()), I64)
 
 
-@intrinsic
-def reacquire(typing, state):
+@emits("void(int64)")
+def reacquire(builder, state):
     """Wait for the GIL again."""
-
-    def emit(context, builder, signature, args):
-        pointer = ir.IntType(8).as_pointer()
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(VOID, [pointer]), "PyEval_RestoreThread"
-        )
-        builder.call(function, [builder.inttoptr(args[0], pointer)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+    library(builder, "PyEval_RestoreThread", VOID, builder.inttoptr(state, I8.as_pointer()))

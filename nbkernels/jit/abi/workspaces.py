@@ -8,10 +8,8 @@ without memory the thread waits until another one releases its workspace.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
-from ..compile.lazy import cgutils, intrinsic, jit, types
-from ..ir.vector import I64, VOID
+from ..compile.lazy import emits, jit
+from ..ir.vector import I64, VOID, library
 from .address import pointer, set_word, static, word
 from .sharing import exchange, let_others, replace, seen
 
@@ -81,24 +79,13 @@ def free(room):
     _free(word(room - 8))
 
 
-@intrinsic
-def _allocate(typing, size):
+@emits("int64(int64)")
+def _allocate(builder, size):
     """Address of memory from Python's allocator that needs no GIL, or 0."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(I64, [I64])
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyMem_RawMalloc"), args)
-
-    return types.int64(types.int64), emit
+    return library(builder, "PyMem_RawMalloc", I64, size)
 
 
-@intrinsic
-def _free(typing, memory):
+@emits("void(int64)")
+def _free(builder, memory):
     """Give it back."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64])
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyMem_RawFree"), args)
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
+    library(builder, "PyMem_RawFree", VOID, memory)

@@ -93,7 +93,7 @@ def _function(intrinsic):
 
 
 def signature(text: str):
-    """Numba's signature, as "int64(int64, object)": by the names of its types, of records, and these two of ours."""
+    """Numba's signature, as "int64(int64, object)": by the names of its types, of records, and these three of ours."""
     return eval(text, _Types())
 
 
@@ -104,7 +104,8 @@ class _Types(dict):
             if others:
                 raise TypeError(f"{len(others) + 1} records are called {name}: a signature can name none of them")
             return kind
-        return {"answer": ANSWER, "object": OBJECT}.get(name) or getattr(types, name)
+        own = {"answer": ANSWER, "object": OBJECT, "words": types.CPointer(types.int64)}
+        return own.get(name) or getattr(types, name)
 
 
 class Object(types.Type):

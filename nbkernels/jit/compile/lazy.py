@@ -8,8 +8,10 @@ decorated is made known to it when something is compiled (known.py).
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from importlib import import_module
+from inspect import Parameter, Signature
 from types import ModuleType
 
 from ...shield import import_numba, in_children
@@ -70,6 +72,33 @@ def jit(function=None, **options):
 
 def intrinsic(function):
     return Intrinsic(function, {})
+
+
+def named(call, name: str, arguments):
+    """The intrinsic `name(*arguments)` that `call(typing, *types)` is, which has a star in their place."""
+    each = (Parameter(argument, Parameter.POSITIONAL_OR_KEYWORD) for argument in ("typing", *arguments))
+    call.__signature__, call.__name__, call.__qualname__ = Signature(list(each)), name, name
+    return intrinsic(call)
+
+
+def emits(kind: str):
+    """An intrinsic of numbers with this signature (known.signature), of what is decorated: write(builder, *values)
+    emits its LLVM IR, and returns the value, if there is one."""
+
+    def decorate(write):
+        def emit(context, builder, signature, args):
+            value = write(builder, *args)
+            return context.get_dummy_value() if value is None else value
+
+        def call(typing, *given):
+            from .known import signature
+
+            return signature(kind), emit
+
+        call.__doc__, call.__module__ = write.__doc__, write.__module__
+        return named(call, write.__name__, list(inspect.signature(write).parameters)[1:])
+
+    return decorate
 
 
 def plain(function=None, **options):

@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from ..compile.lazy import cgutils
 from .convert import widen
-from .vector import I8, I16, I32, I64, VOID, loop, once, opaque
+from .vector import I8, I16, I32, I64, VOID, library, loop, once, opaque
 
 TILES, ROWS, ROW = 8, 16, 64  # tile registers, the rows of each, and bytes of a row
 BYTES = I8.as_pointer()
@@ -52,8 +52,7 @@ class Unit:
         self.builder, self.rows = builder, rows  # rows that the configuration gives to each tile
 
     def _call(self, name: str, *args) -> None:
-        kind = ir.FunctionType(VOID, [each.type for each in args])
-        self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.x86.{name}"), args)
+        library(self.builder, f"llvm.x86.{name}", VOID, *args)
 
     def begin(self) -> None:
         """Tiles have their rows from now on, whole ones; they hold nothing."""
@@ -171,9 +170,7 @@ class _Dot:
                     x = self._element(builder, _at(builder, left, i, I64(ROW), down), q, 0)
                     y = self._element(builder, _at(builder, right, p, I64(ROW), across), q, 1)
                     if self.halves:
-                        kind = ir.FunctionType(x.type, [x.type] * 3)
-                        fma = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.f32")
-                        sums[q] = _flushed(builder, builder.call(fma, [x, y, sums[q]]))
+                        sums[q] = _flushed(builder, library(builder, "llvm.fma.f32", x.type, x, y, sums[q]))
                     else:
                         sums[0] = builder.add(sums[0], builder.mul(x, y))
                 return sums

@@ -3,48 +3,101 @@
 from __future__ import annotations
 
 import copy
-from inspect import Parameter, Signature
+from types import SimpleNamespace
 
 from llvmlite import ir
 
-from ..compile.lazy import intrinsic, types
-from .vector import ELEMENT, I32, I64, once
+from ..compile.cache import compiled
+from ..compile.lazy import named, types
+from .vector import ELEMENT, I32, I64, VOID, once
 
 
-def emitted(name: str, kinds: str, body, **how):
-    """An intrinsic `name(tile, ...)` of int64 arguments: it calls what `body(builder, tile, ..., **how)` emits.
-
-    `kinds` has a letter for each argument: i for a number, p for an address of numbers of the tile's dtype, a, b and t
-    for one of elements of its kind's operands and of its chains.
-    """
-
-    def function(module, tile):
-        dtypes = {"p": tile.dtype, "a": tile.kind.a, "b": tile.kind.b, "t": tile.kind.chain}
-        arguments = [I64 if kind == "i" else ELEMENT[dtypes[kind]].as_pointer() for kind in kinds]
-        made, builder = once(module, f"{name}_{tile.kind}", arguments)
-        if builder is not None:
-            body(builder, tile, *made.args, **how)
-            builder.ret_void()
-        return made
-
-    def emit(context, builder, signature, args):
-        called = function(builder.module, signature.args[0].tile)
-        given = zip(called.args, args[1:])
-        builder.call(called, [x if own.type == I64 else builder.inttoptr(x, own.type) for own, x in given])
-        return context.get_dummy_value()
-
-    def call(typing, tile, *arguments):
-        return types.void(tile, *[types.int64] * len(kinds)), emit
-
-    return of_arguments(name, [f"{kind}{i}" for i, kind in enumerate(kinds)], call)
+def items(arguments: str) -> list:
+    """(name, letter) of each argument of "name:letter ..."."""
+    return [item.split(":") for item in arguments.split()]
 
 
-def of_arguments(name: str, arguments, call):
-    """The intrinsic `name(tile, *arguments)` that `call(typing, tile, *types)` is, which has a star in their place."""
-    names = ("typing", "tile", *arguments)
-    call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in names])
-    call.__name__ = call.__qualname__ = name
-    return intrinsic(call)
+def kinds(tile, arguments: str) -> dict:
+    """LLVM's types of arguments by name. Letters: i a number, s one of a chain's dtype; an address of: p words, a and b
+    elements of the operands, c of the result, t chains."""
+
+    def of(letter):
+        if letter == "i":
+            return I64
+        dtypes = {"p": tile.dtype, "a": tile.kind.a, "b": tile.kind.b, "c": tile.kind.out}
+        element = ELEMENT[dtypes.get(letter, tile.kind.chain)]
+        return element if letter == "s" else element.as_pointer()
+
+    return {name: of(letter) for name, letter in items(arguments)}
+
+
+def begun(module, name: str, tile, arguments: str):
+    """The builder of a new LLVM function that returns nothing, and its arguments by name."""
+    types_of = kinds(tile, arguments)
+    function = ir.Function(module, ir.FunctionType(VOID, list(types_of.values())), name)
+    return ir.IRBuilder(function.append_basic_block("entry")), dict(zip(types_of, function.args))
+
+
+def values(builder, types_of: dict, arg: dict) -> list:
+    """The arguments as a function of these types takes them."""
+    return [builder.inttoptr(arg[name], kind) if isinstance(kind, ir.PointerType) else arg[name]
+            for name, kind in types_of.items()]  # fmt: skip
+
+
+def called(builder, tile, name: str, arguments: str, arg: dict, body, *how) -> None:
+    """Call an LLVM function of what `body(builder, tile, arguments by name, *how)` emits, which a module has once."""
+    types_of = kinds(tile, arguments)
+    function, inside = once(builder.module, name, list(types_of.values()))
+    if inside is not None:
+        body(inside, tile, dict(zip(types_of, function.args)), *how)
+        inside.ret_void()
+    builder.call(function, values(builder, types_of, arg))
+
+
+def on_tile(name: str, arguments: str, emit, asked: str = ""):
+    """An intrinsic of a tile and numbers of these names, `asked` before `arguments`, of which addresses are int64: what
+    `emit(context, builder, tile, numbers by name)` emits."""
+    given = items(f"{asked} {arguments}")
+
+    def call(typing, tile, *numbers):
+        def emission(context, builder, signature, args):
+            emit(context, builder, signature.args[0].tile, dict(zip((n for n, _ in given), args[1:])))
+            return context.get_dummy_value()
+
+        scalar = getattr(types, tile.tile.kind.chain)
+        return types.void(tile, *[scalar if letter == "s" else types.int64 for _, letter in given]), emission
+
+    return named(call, name, ("tile", *(n for n, _ in given)))
+
+
+def emitted(name: str, arguments: str, body, **how):
+    """An intrinsic `name(tile, *arguments)`: it calls a function of what `body(builder, tile, arguments, **how)` emits,
+    which reads the arguments as attributes."""
+
+    def inside(builder, tile, arg):
+        body(builder, tile, SimpleNamespace(**arg), **how)
+
+    def emit(context, builder, tile, arg):
+        called(builder, tile, f"{name}_{tile.kind}", arguments, arg, inside)
+
+    return on_tile(name, arguments, emit)
+
+
+def whole(emit, arguments: str, name: str, make=compiled, **how):
+    """Compile, as `make` does it, what `emit(context, builder, *values)` emits: the C function void(int64, ...) of the
+    arguments of these names."""
+    given = arguments.split()
+
+    def call(typing, *numbers):
+        def emission(context, builder, signature, args):
+            emit(context, builder, *args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * len(given)), emission
+
+    listed = ", ".join(given)
+    run = eval(f"lambda {listed}: call({listed})", {"call": named(call, "call", given), "__name__": emit.__module__})
+    return make(run, f"void({', '.join(['int64'] * len(given))})", name, **how)
 
 
 def outlined(emitter, emit, base, steps, start, count, *rest, **keywords):

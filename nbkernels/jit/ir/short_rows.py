@@ -6,8 +6,7 @@ import functools
 
 from llvmlite import ir
 
-from ..compile.cache import compiled
-from ..compile.lazy import intrinsic, types
+from .emit import whole
 from .vector import I32, I64, LINE, Lanes, loop, masked
 
 NEAR = 4  # elements between neighbours, at most, that vectors reach
@@ -20,18 +19,10 @@ def gatherer(width: int) -> int:
     Items of `width` bytes, moved as integers; up to a line beyond the last row is overwritten.
     """
 
-    @intrinsic
-    def gather(typing, source, row_step, step, target, rows, columns):
-        def emit(context, builder, signature, args):
-            _Emitter(builder, width, *args).rows()
-            return context.get_dummy_value()
+    def emit(context, builder, *args):
+        _Emitter(builder, width, *args).rows()
 
-        return types.void(*[types.int64] * 6), emit
-
-    def run(source, row_step, step, target, rows, columns):
-        gather(source, row_step, step, target, rows, columns)
-
-    return compiled(run, f"void({', '.join(['int64'] * 6)})", f"gather_{width}", loops=True)
+    return whole(emit, "source row_step step target rows columns", f"gather_{width}", loops=True)
 
 
 class _Emitter:

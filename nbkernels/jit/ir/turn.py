@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from llvmlite import ir
-
-from ..compile.cache import compiled
-from ..compile.lazy import intrinsic, types
-from .vector import I64, LINE, SIZE, Lanes, loop, once, width_bits
+from .emit import emitted, whole
+from .vector import I64, LINE, SIZE, Lanes, loop, width_bits
 
 # Items are moved as numbers of their size, whatever they mean: no bit of them changes.
 MOVED = {1: "int8", 2: "int16"} | {size: dtype for dtype, size in SIZE.items()}
@@ -25,53 +22,32 @@ def turner(width: int) -> int:
     rows of the target are `pitch` bytes apart. Such a tile at `next`, unless that is 0, is fetched into L2 meanwhile.
     """
 
-    @intrinsic
-    def turn(typing, source, step, target, pitch, rows, columns, next):
-        def emit(context, builder, signature, args):
-            read, write = (args[0], I64(width), args[1]), (args[2], args[3], I64(width))
-            _Tile(builder, width, *args[4:6], read, write, next=(args[6], I64(width), args[1])).emit()
-            return context.get_dummy_value()
+    def emit(context, builder, source, step, target, pitch, rows, columns, next):
+        read, write = (source, I64(width), step), (target, pitch, I64(width))
+        _Tile(builder, width, rows, columns, read, write, next=(next, I64(width), step)).emit()
 
-        return types.void(*[types.int64] * 7), emit
-
-    def run(source, step, target, pitch, rows, columns, next):
-        turn(source, step, target, pitch, rows, columns, next)
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"turn_{width}")
+    return whole(emit, "source step target pitch rows columns next", f"turn_{width}")
 
 
-@intrinsic
-def turned(typing, tile, matrices, n, k, source, sb, csb, target):
-    """target[t, p, j] = source[t * sb + j * csb + p] for p < k and j < n, elements of the tile; addresses are int64.
+def _matrices(builder, tile, q):
+    """target[t, p, j] = source[t * sb + j * csb + p] for p < k and j < n, elements of the tile.
 
     Small matrices, many in one call: to pack each would cost more than its product. Zen 3, one thread, NT, us, before
     and so: 10000x4x4x4 of f32 624 and 90, f64 586 and 201, 10000x8x8x8 475 and 289, 1346 and 521, 100x31x31x31 of f64
     259 and 213; one product 32x32x32 of f64 3.7 and 2.6, 64x64x64 of f32 10.8 and 7.9.
     """
-
-    def emit(context, builder, signature, args):
-        builder.call(_matrices(builder.module, signature.args[0].tile.itemsize), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(tile, *[types.int64] * 7), emit
-
-
-def _matrices(module: ir.Module, width: int) -> ir.Function:
-    """The LLVM function of `turned`, defined once per module."""
-    function, builder = once(module, f"turned_{width}", [I64] * 7)
-    if builder is None:
-        return function
-    matrices, n, k, source, sb, csb, target = function.args
-    apart, step, pitch, size = (builder.mul(each, I64(width)) for each in (sb, csb, n, builder.mul(n, k)))
+    width, steps = tile.itemsize, (q.sb, q.csb, q.n, builder.mul(q.n, q.k))
+    apart, step, pitch, size = (builder.mul(each, I64(width)) for each in steps)
 
     def matrix(t, carried):
         source, target = carried
-        _Tile(builder, width, k, n, (source, I64(width), step), (target, pitch, I64(width))).emit()
+        _Tile(builder, width, q.k, q.n, (source, I64(width), step), (target, pitch, I64(width))).emit()
         return [builder.add(source, apart), builder.add(target, size)]
 
-    loop(builder, matrices, [source, target], matrix)
-    builder.ret_void()
-    return function
+    loop(builder, q.matrices, [q.source, q.target], matrix)
+
+
+turned = emitted("turned", "matrices:i n:i k:i source:i sb:i csb:i target:i", _matrices)
 
 
 def sides(width: int) -> tuple[int, ...]:

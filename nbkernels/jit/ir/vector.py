@@ -69,8 +69,7 @@ class Lanes:
         return f"v{self.count}{'f' if self.dtype in SIZE else 'i'}{BYTES[self.dtype] * 8}"
 
     def _call(self, name: str, result: ir.Type, *args):
-        kind = ir.FunctionType(result, [a.type for a in args])
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), args)
+        return library(self.builder, name, result, *args)
 
     def at(self, address, offset):
         """address + offset elements."""
@@ -273,6 +272,12 @@ class Lanes:
 def outside(builder, name: str, kind):
     """The variable of that name that is defined outside of the module."""
     return builder.module.globals.get(name) or ir.GlobalVariable(builder.module, kind, name)
+
+
+def library(builder, name: str, result, *values):
+    """Call a C function, or one of LLVM's, by its name."""
+    kind = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
 
 def once(module: ir.Module, name: str, kinds: list):
