@@ -20,8 +20,8 @@ TOLERANCE = dict(float16=2e-2, bfloat16=1e-1, float32=1e-5, float64=1e-12, compl
 REAL, FACTORS = ("beta", "alpha"), dict(f=dict(beta=-0.5, alpha=2.5), c=dict(beta=0.5 - 1j, alpha=2 + 3j))
 SHAPES = {
     "mm": ((4, 5), (5, 3)), "addmm": ((3,), (4, 5), (5, 3)), "bmm": ((2, 4, 5), (2, 5, 3)),
-    "baddbmm": ((4, 1), (2, 4, 5), (2, 5, 3)), "addbmm": ((4, 3), (2, 4, 5), (2, 5, 3)), "mv": ((4, 5), (5,)),
-    "addmv": ((4,), (4, 5), (5,)), "outer": ((4,), (3,)), "addr": ((4, 3), (4,), (3,)), "dot": ((5,), (5,)),
+    "baddbmm": ((4, 1), (2, 4, 5), (2, 5, 3)), "addbmm": ((3,), (2, 4, 5), (2, 5, 3)), "mv": ((4, 5), (5,)),
+    "addmv": ((1,), (4, 5), (5,)), "outer": ((4,), (3,)), "addr": ((4, 3), (4,), (3,)), "dot": ((5,), (5,)),
     "vdot": ((5,), (5,)), "matmul": ((2, 4, 5), (5, 3)), "linear": ((2, 4, 5), (3, 5), (3,)),
 }  # fmt: skip
 ACTIVE = ("relu", "gelu", "silu", "tanh", "sigmoid")

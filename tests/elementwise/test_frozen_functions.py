@@ -2,8 +2,6 @@
 
 import cmath
 import math
-import subprocess
-import sys
 import types
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels.frozen import Frozen
+from tests.processes import python
 
 X = np.array([0.0, 1.0, 2.0])
 K, TABLE, PAIR = 1.0, np.arange(3.0), (1.0, 2.0)
@@ -134,7 +133,7 @@ m = types.ModuleType("m"); m.k = {k}
 assert nb.fuse(lambda x: x * a - b + m.k, np.full(2, 10.0)).tolist() == [10 * a - b + m.k] * 2
 """
     for order, k in (("a = 1.0; b = 2.0", 1.0), ("a = 1.0; b = 2.0", 5.0), ("b = 1.0; a = 2.0", 1.0)):
-        subprocess.run([sys.executable, "-c", source.format(order=order, k=k)], check=True)
+        python(source.format(order=order, k=k))
 
 
 # -- what cannot be compiled, and what raises --------------------------------------------------------------------------

@@ -5,8 +5,6 @@ import ctypes
 import dataclasses
 import itertools
 import os
-import subprocess
-import sys
 
 import numba
 import numpy as np
@@ -23,6 +21,7 @@ from nbkernels.jit.compile.cache import compiled
 from nbkernels.jit.ir.vector import width_bits
 from tests import reference
 from tests.compare import same_bits
+from tests.processes import python
 
 
 @pytest.mark.parametrize("item", [1, 4])
@@ -304,7 +303,4 @@ def test_a_forked_child_has_helpers_of_its_own():
         pytest.skip("needs os.fork, which this system lacks")
     if numba.config.NUMBA_NUM_THREADS < 2:
         return
-    env = dict(os.environ, PYTHONWARNINGS="ignore")
-    result = subprocess.run([sys.executable, "-c", FORKED], env=env, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr[-2000:]
-    assert result.stdout.strip() == "alive"
+    assert python(FORKED, PYTHONWARNINGS="ignore") == "alive\n"
