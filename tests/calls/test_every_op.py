@@ -15,11 +15,11 @@ from tests.processes import python
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 OPS = [pytest.param(op, id=op.schema.full_name) for op in LIBRARY]
-FLOAT = np.dtype("float32")  # which most tests compile for
+FLOAT = np.dtype("float64")
 
 
 def dtype_of(op):
-    """A dtype that the op has a rule for: float32 where it may."""
+    """A dtype that the op has a rule for: float64 where it may."""
     return next(dtype for dtype in (FLOAT, np.dtype("int64"), np.dtype(bool)) if docs.result(op, dtype) is not None)
 
 
