@@ -15,14 +15,18 @@ LAYOUTS = {
     "sliced": lambda x: np.repeat(x, 2, 1)[:, ::2],
     "turned": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
 }
-CALLS = {
-    "add": (nb.add, [{}, {"alpha": 3}, {"alpha": 0.5, "order": "F"}, {"dtype": "c8"}]),
-    "multiply": (nb.multiply, [{}, {"dtype": "c8"}]),
-    "mm": (nb.mm, [{}, {"conj": "a"}, {"conj": "ab"}]),
-    "addmm": (lambda x, y, **words: nb.addmm(x, x, y, **words), [{}, {"beta": 2.0}, {"alpha": 0.5, "beta": 0.0}]),
-    "exp": (lambda x, y: nb.multiply(nb.exp(x), y), [{}]),
+CALLS = {  # the call, keywords, and the same by NumPy
+    "add": (nb.add, [{}, {"alpha": 3}, {"alpha": 0.5, "order": "F"}, {"dtype": "c8"}],
+            lambda x, y, alpha=1, order=None: x + alpha * y),
+    "multiply": (nb.multiply, [{}, {"dtype": "c8"}], np.multiply),
+    "mm": (nb.mm, [{}, {"conj": "a"}, {"conj": "ab"}],
+           lambda x, y, conj="": (x.conj() if "a" in conj else x) @ (y.conj() if "b" in conj else y)),
+    "addmm": (lambda x, y, **words: nb.addmm(x, x, y, **words), [{}, {"beta": 2.0}, {"alpha": 0.5, "beta": 0.0}],
+              lambda x, y, beta=1, alpha=1: beta * x + alpha * (x @ y)),
+    "exp": (lambda x, y: nb.multiply(nb.exp(x), y), [{}], lambda x, y: np.exp(x) * y),
     "reduce": (lambda x, y, **words: nb.add.reduce(nb.multiply(x, y), **words),
-               [{}, {"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 1, "initial": 2.0}]),
+               [{}, {"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 1, "initial": 2.0}],
+               lambda x, y, axis=0, **words: np.add.reduce(x * y, axis, **words)),
 }  # fmt: skip
 
 
@@ -56,7 +60,7 @@ def slow(function, words, x, y, grad, seen):
 def test_each_call_has_its_own_gradients(name, rng):
     """Dtypes, layouts, which arguments are watched and keywords in a random order, twice: nothing of one call is left
     in another."""
-    function, keywords = CALLS[name]
+    function, keywords, numpys = CALLS[name]
     kinds = list(product(product(DTYPES, repeat=2), product(LAYOUTS, repeat=2), range(3), range(len(keywords))))
     if name in ("mm", "addmm"):
         kinds = [kind for kind in kinds if kind[0][0] == kind[0][1]]
@@ -76,7 +80,7 @@ def test_each_call_has_its_own_gradients(name, rng):
         np.testing.assert_array_equal(result, expected)
         assert result.dtype == expected.dtype
         grad = rng.uniform(1, 2, np.shape(result)).astype(result.dtype)
-        wanted, found = slow(function, words, *given, grad, seen), iter(pull(grad))
+        wanted, found = slow(numpys, words, *given, grad, seen), iter(pull(grad))
         for x, keep, slope in zip(given, seen, wanted):
             if keep:
                 mine = next(found)

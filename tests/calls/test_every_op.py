@@ -1,7 +1,5 @@
 """What holds for every op of the table, those that are added later too: arrays without data, one page, one result."""
 
-import subprocess
-import sys
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -13,6 +11,7 @@ import nbkernels
 from nbkernels.commands import docs
 from nbkernels.dispatch import MetaArray
 from nbkernels.ops import LIBRARY
+from tests.processes import python
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 OPS = [pytest.param(op, id=op.schema.full_name) for op in LIBRARY]
@@ -90,7 +89,7 @@ from nbkernels.ops import LIBRARY
 for op in LIBRARY: next(docs.examples(op, lambda shape: nbkernels.meta(shape, "int64")), None)
 assert docs.page() and not {"numba", "llvmlite"} & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python(code)
 
 
 def without_bfloat16(text):

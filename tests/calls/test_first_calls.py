@@ -20,6 +20,7 @@ from nbkernels.cpu.reduce import first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
 from nbkernels.jit.compile import python_first
 from nbkernels.jit.compile.python_first import Patience
+from tests.processes import python
 
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -278,10 +279,7 @@ def test_few_calls_compile_loops_and_micro_kernels_and_later_ones_have_their_bit
     """Twenty-eight kinds of calls, four times each; with patience and without."""
     found = []
     for environment in ({"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "32"}, {}):
-        line = [sys.executable, "-c", CHILD]
-        run = subprocess.run(line, env=os.environ | environment, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        found.append(run.stdout.split())
+        found.append(python(CHILD, **environment).split())
     (bits, *names), (expected, *others) = found
     assert bits == expected
     assert set(names) <= {"room_take"}
@@ -298,7 +296,7 @@ def test_errors_are_the_same(monkeypatch):
 
 
 BEHIND = """
-import sys, threading
+import sys, threading, time
 import numpy as np, nbkernels as nb
 from nbkernels.elementary.activations import silu
 from nbkernels import background
@@ -328,6 +326,7 @@ for name in sys.argv[1:]:
     del where[:]
     while len(bits) < 12 or background.busy():
         bits.append(call().tobytes())
+        time.sleep(0.01)  # which is the other thread's
     bits += [call().tobytes() for _ in range(6)]
     assert set(bits) == {bits[0]}, name
     assert where and main not in where, name

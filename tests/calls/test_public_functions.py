@@ -1,7 +1,5 @@
 """The public functions, with the real kernels: the forms agree to the bit, bad input leaves all as it was."""
 
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.dispatch import DeviceError, MetaArray, OutError
 from tests.cases import BINARY
+from tests.processes import python
 
 
 def draw(*shape, dtype="float64"):
@@ -315,5 +314,4 @@ def test_a_registered_kernel_takes_over_and_gives_back():
 
 
 def test_importing_imports_no_compiler():
-    code = "import nbkernels, sys; assert not {'numba', 'torch', 'cupy', 'llvmlite'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("import nbkernels, sys; assert not {'numba', 'torch', 'cupy', 'llvmlite'} & set(sys.modules)")

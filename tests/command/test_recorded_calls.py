@@ -17,6 +17,7 @@ from nbkernels.calls.call import Call
 from nbkernels.cli import main
 from nbkernels.jit.disk import files
 from tests.cases import EVERY
+from tests.processes import python
 
 # Prints what Numba compiled: functions by its events, and passes of its compiler, which also run for what has no event.
 WATCHED = """
@@ -237,4 +238,4 @@ def test_a_record_costs_nothing_where_it_is_off(monkeypatch):
     assert cache._recorder.__wrapped__()() is None
     code = "import numpy as np, nbkernels as nb, sys; nb.add(np.ones(3), 1)"
     code += "; assert 'nbkernels.calls.record' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    python(code)

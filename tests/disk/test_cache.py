@@ -51,9 +51,8 @@ ELSEWHERE = r"\(NBKERNELS_CACHE_DIR names another place\)"
 
 def run(cache, code=ADD, says="", **env):
     """What the code prints; `says`: the one line that it warns with."""
-    command = [sys.executable, "-c", code]
-    environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(cache), **env)
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    env = dict(os.environ, NBKERNELS_CACHE_DIR=str(cache), **env)
+    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]
     assert re.fullmatch(says and f"<nbkernels>:1: RuntimeWarning: {says}\n", result.stderr), result.stderr
     return result.stdout.strip()
@@ -288,13 +287,23 @@ assert "NBKERNELS_CACHE_DIR" in said.getvalue()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a user's home is no entry of a file there")
-@pytest.mark.parametrize(
-    ("given", "calls"), [("", CALLS if EVERY else ONE), ("~", ONE), ("~nobody/cache", ONE)], ids=["", "~", "~nobody"]
-)
-def test_a_user_without_a_home(given, calls):
+def test_a_user_without_a_home(monkeypatch):
     """As in a container that is started under a number of its own: one warning, and results of whatever compiles."""
-    said = run(given, HOMELESS + calls + COMMANDS, rf"what is compiled is not kept: .*home directory.* {ELSEWHERE}")
+    calls = CALLS if EVERY else ONE
+    said = run("", HOMELESS + calls + COMMANDS, rf"what is compiled is not kept: .*home directory.* {ELSEWHERE}")
     assert re.search(r"\bcache none: .*home directory.*every process compiles", " ".join(said.split()))
+
+    def nobody(*_):
+        raise KeyError("no such entry")
+
+    for name in ("pwd.getpwuid", "pwd.getpwnam"):
+        monkeypatch.setattr(name, nobody)
+    monkeypatch.delenv("HOME", raising=False)
+    for given in ("", "~", "~nobody/cache"):
+        monkeypatch.setenv("NBKERNELS_CACHE_DIR", given)
+        found, wrong = disk._found.__wrapped__()
+        assert found is None
+        assert "home directory" in wrong
 
 
 def test_a_package_without_sources_and_code_objects(tmp_path):

@@ -1,8 +1,5 @@
 """Every adapter: recognised without importing, zero-copy, the kind that goes in comes out."""
 
-import os
-import subprocess
-import sys
 import warnings
 from importlib.util import find_spec
 
@@ -10,6 +7,7 @@ import numpy as np
 import pytest
 
 from nbkernels.dispatch import Library, MetaArray, arrays, layout, views
+from tests.processes import python
 
 
 class Sub(np.ndarray):
@@ -275,7 +273,7 @@ else: raise AssertionError
 
 
 def test_numba_device_arrays_in_the_simulator():
-    subprocess.run([sys.executable, "-c", SIMULATOR], env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}, check=True)
+    python(SIMULATOR, NUMBA_ENABLE_CUDASIM="1")
 
 
 def test_a_square_matrix_is_transposed():

@@ -1,9 +1,5 @@
 """The first element-wise calls: NumPy's, with the bits, layouts and errors of later ones, and without Numba."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,6 +7,7 @@ import nbkernels as nb
 from nbkernels import background, first_calls
 from nbkernels.dtypes import ALONE
 from nbkernels.ops import LIBRARY
+from tests.processes import python
 
 ONE = "bool", "int16", "uint64", "float16", "float64", "complex64"  # of operations of one
 TWO = "bool", "int8", "float16", "float32", "complex128"
@@ -163,10 +160,7 @@ print("numba" in sys.modules, len(nb.specializations()))
 """
 
 
-def test_they_import_no_numba(tmp_path):
-    environment = os.environ | {first_calls.VARIABLE: "32", "NBKERNELS_CACHE_DIR": str(tmp_path)}
-    environment.pop("NBKERNELS_RECORD", None)
-    run = subprocess.run([sys.executable, "-c", CHILD], env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["False", "0"]
+def test_they_import_no_numba(tmp_path, monkeypatch):
+    monkeypatch.delenv("NBKERNELS_RECORD", raising=False)
+    assert python(CHILD, NBKERNELS_FIRST_CALLS="32", NBKERNELS_CACHE_DIR=str(tmp_path)).split() == ["False", "0"]
     assert not list(tmp_path.iterdir())

@@ -2,9 +2,6 @@
 
 import cmath
 import math
-import os
-import subprocess
-import sys
 import types
 
 import numpy as np
@@ -12,6 +9,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels.frozen import Frozen
+from tests.processes import python
 
 X = np.array([0.0, 1.0, 2.0])
 K, TABLE, PAIR = 1.0, np.arange(3.0), (1.0, 2.0)
@@ -126,7 +124,7 @@ def test_a_function_that_reads_nothing_new_is_not_compiled_anew():
     assert Frozen(helper).key == Frozen(helper).key
 
 
-def test_another_process_does_not_find_the_old_code(tmp_path):
+def test_another_process_does_not_find_the_old_code():
     """Values of modules, and of globals whose order changed, are part of a file's name."""
     source = """
 import types, numpy as np, nbkernels as nb
@@ -135,8 +133,7 @@ m = types.ModuleType("m"); m.k = {k}
 assert nb.fuse(lambda x: x * a - b + m.k, np.full(2, 10.0)).tolist() == [10 * a - b + m.k] * 2
 """
     for order, k in (("a = 1.0; b = 2.0", 1.0), ("a = 1.0; b = 2.0", 5.0), ("b = 1.0; a = 2.0", 1.0)):
-        environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
-        subprocess.run([sys.executable, "-c", source.format(order=order, k=k)], check=True, env=environment)
+        python(source.format(order=order, k=k))
 
 
 # -- what cannot be compiled, and what raises --------------------------------------------------------------------------

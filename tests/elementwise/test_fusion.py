@@ -2,9 +2,6 @@
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ import nbkernels
 from nbkernels import sqrt as plain_sqrt
 from nbkernels.dispatch import errors
 from nbkernels.frozen import of_elements
+from tests.processes import python
 
 SCALE = 2.5
 
@@ -197,8 +195,7 @@ assert (nbkernels.fuse(lambda a: a * 2 + 1, x) == 3).all()
 """
     kept = [{}]
     for k in (2, 2, 3):
-        environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
-        subprocess.run([sys.executable, "-c", code.format(k=k)], check=True, env=environment)
+        python(code.format(k=k), NBKERNELS_CACHE_DIR=str(tmp_path))
         kept.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*loop_*")})
     written = [len(after.items() - before.items()) for before, after in itertools.pairwise(kept)]
     assert written == [2, 0, 1]

@@ -280,10 +280,14 @@ def test_every_room_has_a_rule():
     assert rooms - COMMAND_LINE - {"__main__"} <= set(RULES)
 
 
-@pytest.mark.parametrize(("name", "room", "path"), [m for m in modules() if m[1] in RULES], ids=lambda v: str(v))
-def test_imports_stay_within_the_rules(name, room, path):
-    broken = [target for target in imports(name, path) if not allowed(target, room)]
-    assert not broken, f"{name} (room {room!r}) may not import {broken}; see ARCHITECTURE.md"
+def test_imports_stay_within_the_rules():
+    """Those of a room are what ARCHITECTURE.md says."""
+    ruled = [module for module in modules() if module[1] in RULES]
+    assert len(ruled) > 300
+    broken = [
+        (name, target) for name, room, path in ruled for target in imports(name, path) if not allowed(target, room)
+    ]
+    assert not broken
 
 
 @pytest.mark.parametrize(

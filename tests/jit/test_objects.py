@@ -1,8 +1,5 @@
 """What `elementwise` and `epilogue` make, called in jitted code; and how Numba finds all of it by itself."""
 
-import os
-import subprocess
-import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +12,7 @@ import nbkernels as nb
 from nbkernels import extension
 from tests.cases import loose
 from tests.compare import same_bits
+from tests.processes import python
 
 
 @nb.elementwise
@@ -85,8 +83,7 @@ SCRIPT = """
 def test_numba_finds_it_without_an_import():
     """As by the entry point, which an installation tells it of; what is heavy comes with the first call."""
     script = textwrap.dedent(SCRIPT)
-    how = dict(capture_output=True, text=True, check=True, env=os.environ)
-    assert subprocess.run([sys.executable, "-W", "error", "-c", script], **how).stdout.split() == ["True"]
+    assert python(script, PYTHONWARNINGS="error") == "True\n"
 
 
 def test_the_entry_point_names_it():

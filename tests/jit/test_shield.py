@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from nbkernels import shield
+from tests.processes import python
 
 
 class Late(Exception):
@@ -325,9 +326,7 @@ assert at > 3 * step
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: a process for every place of the signal")
 def test_a_first_call_that_is_interrupted_can_be_made_again():
-    code = INTERRUPTED.format(step=23)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr[-2000:]
+    python(INTERRUPTED.format(step=23))
 
 
 FORKING = """

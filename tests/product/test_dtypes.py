@@ -16,7 +16,7 @@ from nbkernels.cpu.gemm import kernels as packed
 from nbkernels.cpu.gemm.general_entry import general
 from nbkernels.jit.ir import chain
 from tests import reference
-from tests.cases import LAYOUTS, bias_shapes, forms
+from tests.cases import EVERY, LAYOUTS, bias_shapes, forms
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
@@ -358,8 +358,7 @@ def test_complex_is_the_stated_chain(rng, conj):
         np.testing.assert_array_equal(run(x, a, b, 0.5 - 2j, 1.25, a.dtype, conj=conj), expected)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["complex64"] + ["complex128"] * EVERY)
 def test_complex_whole_numbers(rng, dtype):
     """Exact in any order of summation, so that NumPy is the reference; through the public functions."""
     for m, n, k in SHAPES:

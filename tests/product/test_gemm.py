@@ -2,8 +2,6 @@
 path in every layout."""
 
 import itertools
-import subprocess
-import sys
 
 import numba
 import numpy as np
@@ -19,6 +17,7 @@ from nbkernels.cpu.runtime.status import DONE, PACKED, PATHS
 from tests import reference
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 from tests.paths import tiny
+from tests.processes import python
 
 DTYPES = ("float32", "float64")
 
@@ -147,7 +146,7 @@ for panels in (11, 5, *range(1, 13)):
 def test_a_piece_of_few_columns_is_packed_as_the_others():
     """By itself its A would be read in place, by other micro-kernels, in a process that has none yet: with 32 registers
     against the last 5 of 11 panels, else against the last 2 of 5."""
-    subprocess.run([sys.executable, "-c", PIECES], check=True)
+    python(PIECES)
 
 
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0, False])

@@ -136,6 +136,7 @@ def test_endings_and_results_of_one_byte(rng):
             np.testing.assert_array_equal(run(x, x, a, b, 3, -5, kind, tiles, workers=2), expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", BYTES)
 def test_packed_weights_of_bytes(monkeypatch, rng, dtype):
     """They are packed in the unit's tiles, and products of any number of rows read them."""

@@ -1,10 +1,7 @@
 """The micro-kernels: no loop keeps a chain in memory, and what a product lacks is compiled, once."""
 
-import os
 import platform
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +10,8 @@ from nbkernels.cpu.gemm import kernels, microkernel, tiny
 from nbkernels.cpu.gemm.blocking import small
 from nbkernels.jit.compile.compiler import Library
 from nbkernels.jit.compile.routine import routine
+from tests.cases import EVERY
+from tests.processes import python
 
 LOOP = re.compile(r"^(\.L\w+):(?:(?!^\.L\w+:)[\s\S])*?\tj\w+\t\1\b", re.MULTILINE)
 STACK = re.compile(r"\(%rsp[^)]*\), %[yz]mm|%[yz]mm\d+, -?\d*\(%rsp")  # %rbp is an address like others
@@ -67,9 +66,8 @@ assert made() == ["4x1", "5x2" if a.itemsize * 5 > WIDTH else "5x1"], made()
 
 def test_a_product_compiles_the_micro_kernels_that_it_needs_and_no_other(tmp_path):
     script = SCRIPT.replace("WIDTH", str(small("float64").lanes * 8))
-    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
     for _ in range(2):  # compiled, and from disk
-        subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=300)
+        python(script, NBKERNELS_CACHE_DIR=str(tmp_path))
 
 
 # Every product begins with an empty table: one that runs into a micro-kernel that it did not ask for ends the process.
@@ -129,11 +127,9 @@ for case in range(CASES):
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2] if EVERY else [1])
 def test_no_product_runs_into_a_micro_kernel_that_it_did_not_ask_for(seed):
-    script = EMPTY.replace("SEED", str(seed)).replace("CASES", "700")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-2000:]
+    python(EMPTY.replace("SEED", str(seed)).replace("CASES", "700"))
 
 
 def test_threads_that_ask_first_at_the_same_time_share_a_table():

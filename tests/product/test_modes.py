@@ -1,8 +1,6 @@
 """The mode of products where a call names none: nbkernels.modes, NBKERNELS_MODE, what the processor is fastest by."""
 
 import json
-import os
-import subprocess
 import sys
 
 import ml_dtypes
@@ -13,6 +11,7 @@ import nbkernels as nb
 from nbkernels.commands import info
 from nbkernels.cpu.gemm import kinds
 from tests.compare import same_bits
+from tests.processes import python
 
 modes = sys.modules["nbkernels.modes"]  # whose name in the package is the block's
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -128,10 +127,7 @@ except ValueError as error:
 
 @pytest.mark.parametrize("asked", ["", "chain", "tf32, chain", "chian", *OWN])
 def test_the_environment(asked, rng):
-    line = [sys.executable, "-W", "error", "-c", SAYS]
-    done = subprocess.run(line, env=os.environ | {modes.VARIABLE: asked}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found, said = json.loads(done.stdout)
+    found, said = json.loads(python(SAYS, **{modes.VARIABLE: asked, "PYTHONWARNINGS": "error"}))
     if asked == "chian":
         assert found == "NBKERNELS_MODE=chian: there is no mode 'chian'; there are 'amx', 'bf16_dot', 'chain', 'tf32'"
         return

@@ -5,8 +5,6 @@ import ctypes
 import dataclasses
 import itertools
 import os
-import subprocess
-import sys
 
 import numba
 import numpy as np
@@ -23,6 +21,7 @@ from nbkernels.jit.compile.cache import compiled
 from nbkernels.jit.ir.vector import width_bits
 from tests import reference
 from tests.compare import same_bits
+from tests.processes import python
 
 
 @pytest.mark.parametrize("item", [1, 4])
@@ -112,7 +111,7 @@ def test_functions_of_one_code_that_close_over_different_numbers():
     assert [nb.fuse(adds(k), x).tolist() for k in (1.0, 2.0, 1.0)] == [[1, 2, 3], [2, 3, 4], [1, 2, 3]]
 
 
-FACTOR, MATRIX = 1 + 2j, np.array([[1 + 1j, 2], [3j, 4 - 1j]])
+FACTOR, MATRIX = 1 + 2j, np.array([[1 + 1j, 2], [3j, 4 - 1j]], "c8")
 # Each a function of x with one complex factor, and its gradient but for the factor's conjugate.
 FACTORS = {
     "beta of addmm": (lambda x: nb.addmm(x, MATRIX, MATRIX, beta=FACTOR), lambda grad: grad),
@@ -135,7 +134,7 @@ FACTORS = {
 def test_a_complex_factor_is_conjugated_in_a_gradient(case):
     function, gradient = FACTORS[case]
     x = MATRIX[1] if "addmv" in case else MATRIX.T
-    grad = np.array([[1j, 2], [3, 4 - 1j]])[0 if "addmv" in case else slice(None)]
+    grad = np.array([[1j, 2], [3, 4 - 1j]], "c8")[0 if "addmv" in case else slice(None)]
     result, pull = nb.vjp(function, x)
     np.testing.assert_allclose(pull(grad)[0], FACTOR.conjugate() * gradient(grad))
 
@@ -304,7 +303,4 @@ def test_a_forked_child_has_helpers_of_its_own():
         pytest.skip("needs os.fork, which this system lacks")
     if numba.config.NUMBA_NUM_THREADS < 2:
         return
-    env = dict(os.environ, PYTHONWARNINGS="ignore")
-    result = subprocess.run([sys.executable, "-c", FORKED], env=env, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr[-2000:]
-    assert result.stdout.strip() == "alive"
+    assert python(FORKED, PYTHONWARNINGS="ignore") == "alive\n"

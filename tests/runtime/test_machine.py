@@ -2,9 +2,6 @@
 
 import ctypes
 import json
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +10,7 @@ from nbkernels.commands import info
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.machine import Machine
 from nbkernels.jit.disk.files import directory
+from tests.processes import python
 
 
 def test_linux(tmp_path):
@@ -104,9 +102,8 @@ def test_a_kernel_on_disk_serves_machines_with_other_caches_and_costs(tmp_path):
     for l2, costs in ((1 << 20, "avx2"), (1 << 16, "avx512")):
         file = tmp_path / "machine.json"
         file.write_text(json.dumps({"l1": 32768, "l2": l2, "l3": 0, "costs": costs}))
-        env = os.environ | {machine.VARIABLE: str(file), "NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
-        run = subprocess.run([sys.executable, "-c", CHILD], env=env, capture_output=True, text=True, check=True)
-        found.append(json.loads(run.stdout))
+        env = {machine.VARIABLE: str(file), "NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
+        found.append(json.loads(python(CHILD, **env)))
         assert found[-1][0] == l2
         names = "gemm_small-*.nbc", "gemm_choice-*.nbc", "gemm_block_*.nbc", "test_machine_l2*.nbc"
         seen.append({path: path.stat().st_mtime_ns for name in names for path in directory().glob(name)})

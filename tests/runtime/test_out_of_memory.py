@@ -1,7 +1,5 @@
 """Memory that cannot be had: MemoryError, out as it was, and the next call works."""
 
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -12,6 +10,7 @@ from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DEEP, PACKED, THIN
+from tests.processes import python
 
 
 def ones(*shapes, dtype="float32"):
@@ -205,6 +204,4 @@ for call in calls:
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 assert nb.mm(a, a, out=out).min() == 1500
 """
-    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is freed goes back to the system
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == 0, done.stderr
+    python(code, MALLOC_MMAP_THRESHOLD_="65536")  # what is freed goes back to the system

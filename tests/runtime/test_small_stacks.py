@@ -1,7 +1,6 @@
 """Threads with small stacks: what calls need, measured; what is too large for one has room elsewhere."""
 
 import ctypes
-import subprocess
 import sys
 import threading
 
@@ -15,6 +14,7 @@ from nbkernels import shield
 from nbkernels.jit.abi import workspaces
 from nbkernels.jit.abi.address import pointer, scratch
 from nbkernels.jit.compile.cache import entry
+from tests.processes import python
 
 SMALL = 128 << 10  # bytes of stack: what musl gives every thread
 NEED = 96 << 10  # of it that a call may take, with what Python and the system take themselves
@@ -180,9 +180,7 @@ sys.exit(right != [True] * ({short} or 7))
 def test_the_first_calls_of_a_process(short, tmp_path, monkeypatch):
     if short:  # compiled here, on that stack
         monkeypatch.setenv("NBKERNELS_CACHE_DIR", str(tmp_path))
-    code = FIRST.format(short=short, stack=SMALL)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr[-2000:]
+    python(FIRST.format(short=short, stack=SMALL))
 
 
 # -- rooms -------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from nbkernels.jit.abi.flags import modes
 from nbkernels.jit.abi.sharing import seen, take
 from nbkernels.jit.compile.cache import compiled
 from tests.modes import FLUSH, UP, computing
+from tests.processes import python
 
 N = 300  # large enough for the packed, parallel path
 
@@ -175,9 +175,7 @@ print([bool((f(x) == subnormal).all()) for f in made])
 
 def test_constants_are_compiled_without_flush_to_zero(tmp_path):
     """A kernel is kept for callers with other modes, also on disk."""
-    env = dict(os.environ, NBKERNELS_CACHE_DIR=str(tmp_path))
-    result = subprocess.run([sys.executable, "-c", CONSTANT], env=env, capture_output=True, text=True, timeout=300)
-    assert result.stdout.strip() == "[True, True, True]", result.stderr[-2000:]
+    assert python(CONSTANT, NBKERNELS_CACHE_DIR=str(tmp_path)) == "[True, True, True]\n"
 
 
 def test_set_num_threads_is_honoured():
@@ -257,9 +255,7 @@ def test_omp_num_threads_is_a_ceiling(text, most):
         "with nbkernels.threads(64):\n"
         "    print(count(), nbkernels.explain(nbkernels.mm, x, x).threads, numba.config.NUMBA_NUM_THREADS)"
     )
-    env = dict(os.environ, OMP_NUM_THREADS=text, NUMBA_NUM_THREADS="2")
-    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
-    inside, explained, there = map(int, result.stdout.split())
+    inside, explained, there = map(int, python(code, OMP_NUM_THREADS=text, NUMBA_NUM_THREADS="2").split())
     assert there == 2
     assert inside == explained == (most or 2)
 
@@ -353,8 +349,5 @@ def test_nothing_aborts_the_process(layer, how):
     """Where a layer cannot be loaded (tbb without its library) the work is serial."""
     if how == "fork" and not hasattr(os, "fork"):
         pytest.skip("needs os.fork, which this system lacks")
-    env = dict(os.environ, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2", PYTHONWARNINGS="ignore")
-    run = [sys.executable, "-c", SCRIPT.format(n=N, layer=layer, how=how)]
-    result = subprocess.run(run, env=env, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr[-2000:]
-    assert result.stdout.strip() == "alive"
+    env = dict(NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2", PYTHONWARNINGS="ignore")
+    assert python(SCRIPT.format(n=N, layer=layer, how=how), **env) == "alive\n"
