@@ -7,6 +7,7 @@ device is needed to make one, or to compile a kernel that calls it.
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from types import ModuleType
 
 import numpy as np
@@ -31,8 +32,6 @@ if SIMULATED:
     from .kernels import simulator
 else:
     from numba.cuda.extending import intrinsic
-
-    from .product import collective
 
 HALVES, SMALL = ("float16", "bfloat16"), ("int8", "uint8")
 
@@ -106,8 +105,8 @@ class BlockGemm(ModuleType):
         super().__init__(f"BlockGemm {' '.join(names)} {tiles}", type(self).__doc__)
         self.bm, self.bn, self.bk, self.threads = tiles.bm, tiles.bn, tiles.bk, tiles.threads
         if units:
-            (self.tm, self.tn), self.shared = collective.fragment(tiles, kind), collective.size(tiles, kind)
-            self.threads = WARP * tiles.warps
+            (self.tm, self.tn), self.shared = _collective().fragment(tiles, kind), _collective().size(tiles, kind)
+            self.threads = WARP * tiles.warps  # one tile of a block, also where the warp makes it alone
         else:
             self.tm, self.tn, self.shared = tiles.tm, tiles.tn, tiles.shared(BYTES[kind.chain])
         made = _by_units if units else _functions
@@ -146,9 +145,14 @@ def checked(a: str, b: str, out: str, conj: str) -> Kind:
     return kind_of(a, b, out, conj)
 
 
+def _collective():
+    """The module of matrix units, which needs numba-cuda: without it kernels of other tiles can be read, at least."""
+    return import_module(f"{__package__}.product.collective")
+
+
 def _of_units(config: GemmConfig, kind: Kind) -> GemmConfig:
     """The config; a ValueError where a block's matrix units cannot go by it."""
-    reasons = ["the simulator has no matrix units"] if SIMULATED else collective.refused(config, kind)
+    reasons = ["the simulator has no matrix units"] if SIMULATED else _collective().refused(config, kind)
     if reasons:
         raise ValueError(f"no block gemm of {kind} goes by {config}: {'; '.join(reasons)}")
     return config
@@ -179,7 +183,7 @@ def factor(kind: Kind, out: str):
 def _by_units(config: GemmConfig, kind: Kind, a: str, b: str, out: str):
     """zeros, scratch, multiply, store and place, as kernels call them, by matrix units."""
     SIZE_A, SIZE_B, SIZE_C = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
-    zeros, scratch, loop, end, part = collective.functions(config, kind)
+    zeros, scratch, loop, end, part = _collective().functions(config, kind)
     at_a, at_b, at_c = address(a, kind.a, "a"), address(b, kind.b, "b"), address(out, kind.out, "c")
     word_of = factor(kind, out)
 
