@@ -122,7 +122,7 @@ def apart(calls, archs, seconds):
 
 
 def serve():
-    """What such a process does."""
+    """Compile, in a process of its own, the kernels of calls, and tell how many are done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and closes the pipe
     calls, archs, seconds = pickle.load(sys.stdin.buffer)
     end, (count, _, made) = time.perf_counter() + seconds, build(calls, archs)

@@ -46,6 +46,6 @@ def compiled_for(names) -> str:
 
 
 def given(inputs, like) -> list:
-    """What a function is called with: arrays on the device, and the host's of no dimension as numbers."""
+    """The inputs as kernels read them: arrays are copied to the device, those of no dimension become numbers."""
     inputs = [x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in inputs]
     return [uploaded(x, like) if isinstance(x, np.ndarray) else x for x in inputs]

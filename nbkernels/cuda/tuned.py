@@ -50,7 +50,8 @@ def winner(out, a, b, kind: Kind) -> Tiles | None:
 
 
 def named(kind: Kind, mode: str | None) -> str:
-    """What configs of a kind are kept under: the operands' dtype, of all bytes for tensor cores int8, and the mode."""
+    """The name under which a kind's winners are kept: the operands' dtype and the mode; int8 and uint8 by tensor cores
+    share one."""
     name = "int8" if takes(kind, mode) and kind.chain == "int32" else kind.a
     return f"{name} {mode}" if mode else name
 

@@ -14,6 +14,7 @@ from nbkernels.cuda import block
 from nbkernels.cuda.block import BlockGemm
 from tests.compare import same_bits
 from tests.on_cuda import products_in_simulator as products
+from tests.on_cuda.blocks import tiled
 from tests.on_cuda.simulated import LAYOUTS, DeviceArray, product
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of integers that wrap
@@ -28,27 +29,11 @@ def of(*dtypes, **more):
                      **more)  # fmt: skip
 
 
-def tiled(gemm, cut=0):
-    """A kernel: c = beta*c + alpha * a @ b by tiles, with the steps before and after `cut` in a call each."""
-
-    @cuda.jit
-    def kernel(c, a, b, alpha, beta):
-        row, column = cuda.blockIdx.y * gemm.bm, cuda.blockIdx.x * gemm.bn
-        chains, scratch = gemm.zeros(), gemm.scratch()
-        rows, columns = a[row : row + gemm.bm], b[:, column : column + gemm.bn]
-        if cut:
-            gemm.multiply(chains, rows[:, :cut], columns[:cut], scratch)
-        gemm.multiply(chains, rows[:, cut:], columns[cut:], scratch)
-        gemm.store(c[row : row + gemm.bm, column : column + gemm.bn], chains, alpha, beta)
-
-    return kernel
-
-
 def run(gemm, c, a, b, alpha=1, beta=0, cut=0, threads=None):
     """Each array itself, with its strides; bfloat16 as kernels see it."""
     seen = [DeviceArray(x.view("u2") if x.dtype.name == "bfloat16" else x) for x in (c, a, b)]
     grid = -(-c.shape[1] // gemm.bn), -(-c.shape[0] // gemm.bm)
-    tiled(gemm, cut)[grid, threads or gemm.threads](*seen, alpha, beta)
+    cuda.jit(tiled(gemm, cut, alpha, beta))[grid, threads or gemm.threads](*seen)
     return c
 
 

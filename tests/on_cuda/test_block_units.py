@@ -18,6 +18,7 @@ try:
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.product.config import GemmConfig
     from tests.on_cuda import wheels
+    from tests.on_cuda.blocks import tiled
     from tests.ptx.device import NEWEST
     from tests.ptx.launch import run
     from tests.ptx.memory import Memory
@@ -51,21 +52,6 @@ def launched(gemm, body, grid, *arrays, cc=NEWEST):
     given = [part for x in arrays for part in (0, 0, x.size, x.itemsize, x.ctypes.data, *x.shape, *x.strides)]
     run(ptx(kernel, cc), grid, gemm.threads, given, memory)
     return arrays[0]
-
-
-def tiled(gemm, cut=0, alpha=1, beta=0):
-    """A kernel: c = beta*c + alpha * a @ b by tiles, with the steps before and after `cut` in a call each."""
-
-    def kernel(c, a, b):
-        row, column = cuda.blockIdx.y * gemm.bm, cuda.blockIdx.x * gemm.bn
-        chains, scratch = gemm.zeros(), gemm.scratch()
-        rows, columns = a[row : row + gemm.bm], b[:, column : column + gemm.bn]
-        if cut:
-            gemm.multiply(chains, rows[:, :cut], columns[:cut], scratch)
-        gemm.multiply(chains, rows[:, cut:], columns[cut:], scratch)
-        gemm.store(c[row : row + gemm.bm, column : column + gemm.bn], chains, alpha, beta)
-
-    return kernel
 
 
 def numbers(rng, shape, dtype):

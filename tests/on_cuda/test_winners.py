@@ -14,7 +14,6 @@ import pytest
 import nbkernels
 from nbkernels import cli, winners
 from nbkernels.dispatch import driver
-from nbkernels.jit.disk import files
 from nbkernels.problem import CLASSES, LAYOUTS
 from nbkernels.tuning import ask, configs, cuda, keep, race, run
 
@@ -39,17 +38,6 @@ HOPPER, AMPERE = (9, 0), (8, 0)
 def modes_of_gpus(monkeypatch):
     """Chains, which conftest.py asks for, are the CPU's."""
     monkeypatch.setattr(sys.modules["nbkernels.modes"], "OF_GPUS", ("tf32",))
-
-
-@pytest.fixture
-def table(monkeypatch, tmp_path):
-    """The tuner's store, in a directory of its own."""
-    monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
-    monkeypatch.setenv("NBKERNELS_TUNED", "1")
-    tuned.renew()
-    yield winners.store()
-    monkeypatch.undo()
-    tuned.renew()
 
 
 # -- the tuner, end to end ---------------------------------------------------------------------------------------------

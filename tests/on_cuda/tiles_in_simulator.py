@@ -99,21 +99,6 @@ def test_explain_tells_the_kernels_choices(rng):
     assert nbkernels.explain(nbkernels.add, device(np.ones((0, 3))), 1).path == "nothing: an empty result"
 
 
-@pytest.fixture
-def table(monkeypatch, tmp_path):
-    """The tuner's store, in a directory of its own."""
-    from nbkernels import winners
-    from nbkernels.cuda import tuned
-    from nbkernels.jit.disk import files
-
-    monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
-    monkeypatch.setenv("NBKERNELS_TUNED", "1")
-    tuned.renew()
-    yield winners.store()
-    monkeypatch.undo()
-    tuned.renew()
-
-
 def test_the_tuner_here(table, monkeypatch):
     """Its candidates are right, bit by bit; what its clock finds faster is kept, used by that layout, and told."""
     from nbkernels.cuda import tuned

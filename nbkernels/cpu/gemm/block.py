@@ -159,8 +159,8 @@ def _block(tile) -> int:
 
 @functools.cache
 def straight(dtype: str, upright: bool) -> tuple[int, int]:
-    """The address of the kernel for products that `even.suits` accepts, of contiguous rows of A or, `upright`, columns;
-    and 0."""
+    """(address of the straight-line kernel for products that `even.suits` accepts, 0); A has contiguous rows, or
+    contiguous columns if `upright`."""
     tile, even = small(dtype), even_upright if upright else even_rows
 
     def run(f, beta, alpha):
