@@ -60,7 +60,6 @@ FIXED = {
     "elementwise/entry.py": "WAITING NOTED",
     "elementwise/fast.py": "NUMBERS ONE REAL",
     "elementwise/loop_nest.py": "BUFFERS ROOM",
-    "elementwise/strided_loads.py": "SINGLE",
     "elementwise/plan_cache.py": "SLOTS MOST ROOM LARGE_ROOM ADDRESSES FACTORS",
     "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",
     "elementwise/schedule.py": "_LOOP",

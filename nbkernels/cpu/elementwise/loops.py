@@ -6,7 +6,7 @@ A masked loop has one more input, and stores only where that is true. A checked 
 says of (inputs, result) and sets word k - 1 of the scalars to 1 where k was ever said.
 
 Emitted, because the same loops written in jitted Python take 0.42 s to compile per operation and dtype; these take
-0.07 s and run as fast. Loads and stores carry no alignment, so any address is right. Every load of an element precedes
+0.055 s and run as fast. Loads and stores carry no alignment, so any address is right. Every load of an element precedes
 its store, and a caller has removed every other overlap, as the alias scope tells LLVM: in-place loops are vectors too.
 """
 
@@ -17,11 +17,11 @@ from contextlib import nullcontext
 
 from llvmlite import ir
 
-from ...jit.compile.cache import c_function
 from ...jit.compile.lazy import cgutils, subroutine, types
+from ...jit.compile.routine import ir_function
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.emit import outlined, whole
-from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
+from ...jit.ir.emit import outlined
+from ...jit.ir.loop_metadata import MASKED, SINGLE, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
 from .lines import LIGHT, asked, before, lines, shifted
@@ -46,7 +46,7 @@ def loops(spec: Loop):
     def emit(context, builder, *args):
         _Emitter(spec, context, builder).loops(*args)
 
-    return whole(emit, "pointers rows columns row_strides column_strides scalars", f"loop_{spec}", c_function)
+    return ir_function(emit, "pointers rows columns row_strides column_strides scalars", f"loop_{spec}", linkable=True)
 
 
 class _Emitter:
@@ -123,7 +123,9 @@ class _Emitter:
             base = start(j)
             head = builder.select(known, before(self, base) if self.spec.streamed else I64(0), columns)
             first = shifted(self, head, columns, ends) if self.spec.misaligned else I64(0)
-            self.span(base, [None] * len(base), first, builder.sub(head, first))
+            self.span(
+                base, [None] * len(base), first, builder.sub(head, first), hints=SINGLE if self.spec.light else ()
+            )
             end = builder.append_basic_block("end")
             switch = builder.switch(case, end)
             for k, steps in enumerate(cases):

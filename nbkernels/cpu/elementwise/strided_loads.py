@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.ir.loop_metadata import WHOLE, one
+from ...jit.ir.loop_metadata import SINGLE, WHOLE, one
 from ...jit.ir.vector import I8, I32, I64, LINE, loop
 from .lines import AHEAD, past
 
 # Columns below which a row is short: loops for any steps take it, or it may end in masked vectors, and next rows are
 # asked for (a + b of 4.7 M float32, six of each line of 16, one thread 6.6 ms, 14.3 without; AVX-512, 2026-11).
 SHORT = 64
-SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 
 
 class Near:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ...jit.compile.lazy import cgutils, subroutine, types
+from ...jit.compile.routine import ir_function
 from ...jit.ir.elements import cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.emit import whole
 from ...jit.ir.loop_metadata import node, one
 from ...jit.ir.vector import I64, join, loop, replaced_if
 from .any_all import OF_ALL, truth
@@ -77,7 +77,7 @@ def address(spec: Fold) -> int:
     def emit(context, builder, *args):
         _Emitter(spec, context, builder).rows(*args)
 
-    return whole(emit, "x apart count length out", f"fold_{spec}", loops=True)
+    return ir_function(emit, "x apart count length out", f"fold_{spec}").address
 
 
 class _Emitter:

@@ -10,7 +10,7 @@ import functools
 
 from llvmlite import ir
 
-from ...jit.ir.emit import whole
+from ...jit.compile.routine import ir_function
 from ...jit.ir.vector import I32, I64, LINE, SIZE, Lanes, loop, width_bits
 from .fold_loop import LANES
 
@@ -63,7 +63,7 @@ def taker(op: str, kind: str) -> int:
 
         loop(builder, columns, [], column)
 
-    return whole(emit, "partial pitch x pace columns rows ahead", f"abreast_take_{op}_{kind}", loops=True)
+    return ir_function(emit, "partial pitch x pace columns rows ahead", f"abreast_take_{op}_{kind}").address
 
 
 @functools.cache
@@ -139,7 +139,7 @@ def ender(op: str, kind: str, each: int) -> int:
             with builder.if_then(builder.icmp_signed("==", after, I64(k))):
                 rows(body)
 
-    return whole(emit, "ends count pitch done block nowhere after", f"abreast_end_{op}_{kind}_{each}", loops=True)
+    return ir_function(emit, "ends count pitch done block nowhere after", f"abreast_end_{op}_{kind}_{each}").address
 
 
 def _applied(builder, op, a, b):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ...jit.compile.lazy import subroutine
+from ...jit.compile.routine import ir_function
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory
-from ...jit.ir.emit import whole
 from ...jit.ir.vector import I64, loop
 
 
@@ -36,7 +36,7 @@ def runs(spec: Step) -> int:
     def emit(context, builder, *args):
         _Emitter(spec, context, builder).runs(*args)
 
-    return whole(emit, "out out_apart out_step x x_apart x_step rows count", f"runs_{spec}", loops=True)
+    return ir_function(emit, "out out_apart out_step x x_apart x_step rows count", f"runs_{spec}").address
 
 
 def visits(spec: Step) -> int:
@@ -45,7 +45,7 @@ def visits(spec: Step) -> int:
     def emit(context, builder, *args):
         _Emitter(spec, context, builder).visits(*args)
 
-    return whole(emit, "out size step indices x x_step count", f"visits_{spec}", loops=True)
+    return ir_function(emit, "out size step indices x x_step count", f"visits_{spec}").address
 
 
 class _Emitter:

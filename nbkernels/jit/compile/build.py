@@ -15,8 +15,14 @@ from . import cross, known
 from .cache import Place, uncollected
 from .compiler import Kernel, Loops
 from .error_model import total
-from .lazy import OPTIONS
-from .numba_internals import CFunc, CPUDispatcher, JITCodeLibrary, NullCache, cgutils, cpu_target, global_compiler_lock
+from .numba_internals import (
+    Flags,
+    JITCodeLibrary,
+    cgutils,
+    cpu_target,
+    global_compiler_lock,
+    lookup_environment,
+)
 
 forks_wait(global_compiler_lock)
 
@@ -38,78 +44,53 @@ def shielded(compilation, *arguments):
 # -- functions ---------------------------------------------------------------------------------------------------------
 
 
-def function(function, place: Place, signature: str, loops: bool, options: dict) -> load.Code:
-    """The function, compiled for a signature to be called from Python, and kept."""
-    pipeline, options = Loops if loops else Kernel, dict(OPTIONS, nopython=True, **options)
+def function(function, place: Place, signature: str, loops: bool, linkable: bool = False, **options) -> load.Code:
+    """The function, compiled for a signature, and kept; `linkable`: others may link it, `options` are Numba's flags."""
 
     def compiling():
-        dispatcher = CPUDispatcher(function, targetoptions=options, pipeline_class=pipeline)
-        dispatcher._cache = _Results()
-        dispatcher.compile(known.signature(signature))
-        return dispatcher._cache.result
-
-    return shielded(_kept, compiling, place)
-
-
-def c_function(function, place: Place, signature: str, loops: bool, linkable: bool = False) -> load.Code:
-    """The function, compiled for a signature to be called from C alone, and cached; `linkable`: others may link it."""
-    pipeline = Loops if loops else Kernel
-
-    def compiling():
-        kind = known.signature(signature)
-        made = CFunc(function, (kind.args, kind.return_type), {}, dict(OPTIONS), pipeline_class=pipeline)
-        made._cache = _Results()
-        made.compile()
-        return made._cache.result
-
-    return shielded(_kept, compiling, place, linkable)
-
-
-class _Results(NullCache):
-    """Takes what Numba compiled."""
-
-    def save_overload(self, signature, result):
-        self.result = result
-
-
-def routine(name: str, define, place: Place) -> load.Code:
-    """The function that define(module, name) adds to an LLVM module, likewise."""
-
-    def compiling():
-        since = time.perf_counter()
-        library = Kernel.library(cpu_target.target_context.codegen(), name)
-        library.enable_object_caching()
-        module = library.create_ir_module(name)
-        define(module, name)
-        library.add_ir_module(module)
-        library.finalize()
-        return keep(place, library, load.Parts(b"", native=name, name=place.name), since)
+        since, kind, flags = time.perf_counter(), known.signature(signature), Flags()
+        for name, value in dict(options, error_model="numpy").items():
+            setattr(flags, name, value)
+        contexts = cpu_target.typing_context, cpu_target.target_context
+        compiler = (Loops if loops else Kernel)(*contexts, None, kind.args, kind.return_type, flags, {})
+        result = compiler.compile_extra(function)
+        native, entry = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_cpython_wrapper_name
+        return keep(place, result.library, native, since, entry, linkable)
 
     return shielded(compiling)
 
 
-def _kept(compiling, place: Place, linkable: bool = False) -> load.Code:
-    since = time.perf_counter()
-    result = compiling()
-    described, library = result.fndesc, result.library
-    environments = result._find_referenced_environments()
+def routine(name: str, define, place: Place, loops: bool, linkable: bool) -> load.Code:
+    """The function that define(module, name) adds to an LLVM module, likewise."""
+
+    def compiling():
+        since, context = time.perf_counter(), cpu_target.target_context
+        library = Kernel.library(context.codegen(), name)
+        library.enable_object_caching()
+        library.loops, module = loops, library.create_ir_module(name)
+        with context.push_code_library(library):
+            define(module, name)
+        library.add_ir_module(module)
+        return keep(place, library, name, since, linkable=linkable)
+
+    return shielded(compiling)
+
+
+def keep(place: Place, library, native: str, since: float, entry: str = "", linkable: bool = False) -> load.Code:
+    """What is made of a library, kept and ready to run."""
+    code = library.machine_code()
+    environments = [lookup_environment(each.name) for each in library.module(False).global_variables]
+    environments = [each for each in environments if each is not None]
     if any(each.consts for each in environments):
         raise NotImplementedError(f"{library.name} reads Python objects")
-    again = [*library._reload_init]  # now that all is linked it has those of what it calls, too
-    parts = load.Parts(
-        b"", described.llvm_cpython_wrapper_name, described.llvm_cfunc_wrapper_name,
-        tuple(each.env_name for each in environments), tuple(again), place.name,
-        library.module(True).as_bitcode() if linkable else b"",
-    )  # fmt: skip
-    return keep(place, library, parts, since)
-
-
-def keep(place: Place, library, parts: load.Parts, since: float) -> load.Code:
-    """What is made of a library, kept and ready to run."""
-    parts = parts._replace(code=library.machine_code())
+    again = tuple(library._reload_init)  # now that all is linked it has those of what it calls, too
+    names, bitcode = tuple(each.env_name for each in environments), b""
+    if linkable:
+        bitcode = library.module(True).as_bitcode()
+    parts = load.Parts(code, entry, native, names, again, place.name, bitcode)
     content = load.dump(parts)
     packaged = load.dump(parts._replace(code=cross.machine_code(library))) if levels.building else None
-    place.save(content, packaged, len(parts.code), since)
+    place.save(content, packaged, len(code), since)
     return load.Code(content)
 
 

@@ -77,45 +77,43 @@ class Place:
         note(Specialization(self.name, where, size, time.perf_counter() - since))
 
 
-def entry(function, signature: str, name: str, loops: bool = False, **options):
+def entry(function, signature: str, name: str, loops: bool = False, nogil: bool = False):
     """Compile `function`, a closure over compile-time records, for one signature, to be called from Python; cached.
-    `loops`: it has some that LLVM is to unroll.
+    `loops`: it has some that LLVM is to unroll; `nogil`: other Python threads run meanwhile.
 
     `name` tells the closures of one family apart: it becomes the function's name, part of its symbol and cache key.
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
-    options["no_cfunc_wrapper"] = True
-    place = _place(function, signature, name, "entry")
-    return (place.load() or _build().function(function, place, signature, loops, options)).entry
+    options = dict(no_cfunc_wrapper=True, release_gil=nogil)
+    return _made(function, signature, name, "entry", loops, **options).entry
 
 
 def both(function, signature: str, name: str):
     """Return `entry`'s function and its native address, which compiled code may call as long as the process lives."""
-    place = _place(function, signature, name, "both")
-    found = place.load() or _build().function(function, place, signature, False, {})
+    found = _made(function, signature, name, "both")
     return found.entry, found.address
 
 
 def compiled(function, signature: str, name: str, loops: bool = False) -> int:
     """Compile `function` for one C signature; its native address, valid for the life of the process. `loops`: over
     elements, which LLVM is to vectorise."""
-    place = _place(function, signature, name, "native")
-    return (place.load() or _build().c_function(function, place, signature, loops)).address
+    return _made(function, signature, name, "native", loops, no_cpython_wrapper=True).address
 
 
 def c_function(function, signature: str, name: str) -> Code:
     """Compile `function`, vectorised, for one C signature: its Code, which may be embedded in other compiled code."""
-    place = _place(function, signature, name, "linked")
-    return place.load() or _build().c_function(function, place, signature, True, linkable=True)
+    return _made(function, signature, name, "linked", True, linkable=True, no_cpython_wrapper=True)
 
 
-def _place(function, signature: str, name: str, way: str) -> Place:
+def _made(function, signature: str, name: str, way: str, loops: bool = False, **options) -> Code:
     function.__name__ = function.__qualname__ = name
-    return Place(f"{function.__module__}.{name}", signature, way)
+    place = Place(f"{function.__module__}.{name}", signature, way)
+    return place.load() or build().function(function, place, signature, loops, **options)
 
 
-def _build():
+def build():
+    """The module that compiles what is not on disk, which imports Numba."""
     return importlib.import_module("nbkernels.jit.compile.build")
 
 

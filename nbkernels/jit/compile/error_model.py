@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 
+from llvmlite import ir
+
 from ...scalar.complexes import divide, root
 from .numba_internals import CPUContext, Flags, UnsupportedError, cpu_target, global_compiler_lock
 
-REPORT = "PyErr_WriteUnraisable"  # what Numba's wrapper of a C function calls where an exception came out of it
+REPORT = "PyErr_WriteUnraisable"  # what a C function calls, Numba's or ours, where an exception came out of it
 
 
 def _root(z):
@@ -50,6 +52,13 @@ def total():
 
 
 _COMPILED = {}  # Numba's memory of such functions: others' have another error model under the same key
+
+
+def reported(builder, raised) -> None:
+    """Emit the call of REPORT, for check() to find unless LLVM can tell that nothing is raised."""
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+    with builder.if_then(raised):
+        builder.call(ir.Function(builder.module, kind, REPORT), [ir.IntType(64)(0)])
 
 
 def check(module) -> None:

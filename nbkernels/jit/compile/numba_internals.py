@@ -31,10 +31,8 @@ from numba.core import (
     untyped_passes,
 )
 from numba.core.analysis import compute_cfg_from_blocks  # the control flow that ssa.py walks
-from numba.core.caching import NullCache  # a cache that Numba asks in vain, and tells what it compiled
 from numba.core.callconv import RETCODE_USEREXC  # what code returns that has raised an error
 from numba.core.callwrapper import PyCallWrapper  # what CPython calls: lower.py has it called without a tuple
-from numba.core.ccallback import CFunc  # functions that C calls
 from numba.core.codegen import JITCodeLibrary  # a library of LLVM modules
 from numba.core.compiler import CompilerBase, Flags, _LowerResult  # a compiler of other passes
 from numba.core.compiler_lock import global_compiler_lock, require_global_compiler_lock  # one compilation at a time
@@ -42,6 +40,7 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.cpu import CPUContext  # what Numba compiles on its own behalf, with NumPy's error model
 from numba.core.datamodel import default_manager  # how a type lies in memory: float16
 from numba.core.datamodel.models import PrimitiveModel  # as a number of 2 bytes
+from numba.core.environment import lookup_environment  # the variables that Numba's code reads, by their symbols
 from numba.core.errors import NumbaNotImplementedError, TypingError, UnsupportedError  # raised as Numba does
 from numba.core.imputils import lower_constant, lower_getattr_generic  # attributes of records and tiles
 from numba.core.ir_utils import build_definitions  # which statement makes a variable

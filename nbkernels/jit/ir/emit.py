@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
-from ..compile.cache import compiled
 from ..compile.lazy import named, types
 from .vector import ELEMENT, I32, I64, VOID, once
 
@@ -81,23 +80,6 @@ def emitted(name: str, arguments: str, body, **how):
         called(builder, tile, f"{name}_{tile.kind}", arguments, arg, inside)
 
     return on_tile(name, arguments, emit)
-
-
-def whole(emit, arguments: str, name: str, make=compiled, **how):
-    """Compile, as `make` does it, what `emit(context, builder, *values)` emits: the C function void(int64, ...) of the
-    arguments of these names."""
-    given = arguments.split()
-
-    def call(typing, *numbers):
-        def emission(context, builder, signature, args):
-            emit(context, builder, *args)
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * len(given)), emission
-
-    listed = ", ".join(given)
-    run = eval(f"lambda {listed}: call({listed})", {"call": named(call, "call", given), "__name__": emit.__module__})
-    return make(run, f"void({', '.join(['int64'] * len(given))})", name, **how)
 
 
 def outlined(emitter, emit, base, steps, start, count, *rest, **keywords):

@@ -8,6 +8,7 @@ from .vector import I32
 
 MASKED = ("llvm.loop.vectorize.predicate.enable", ir.IntType(1)(1))
 WHOLE = ("llvm.loop.unroll.disable",)  # or a loop of one vector is unrolled before it could be vectorised
+SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)  # each element alone
 
 
 def at_a_time(lanes, vectors=1):

@@ -6,7 +6,7 @@ import functools
 
 from llvmlite import ir
 
-from .emit import whole
+from ..compile.routine import ir_function
 from .vector import I32, I64, LINE, Lanes, loop, masked
 
 NEAR = 4  # elements between neighbours, at most, that vectors reach
@@ -22,7 +22,7 @@ def gatherer(width: int) -> int:
     def emit(context, builder, *args):
         _Emitter(builder, width, *args).rows()
 
-    return whole(emit, "source row_step step target rows columns", f"gather_{width}", loops=True)
+    return ir_function(emit, "source row_step step target rows columns", f"gather_{width}").address
 
 
 class _Emitter:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from .emit import emitted, whole
+from ..compile.routine import ir_function
+from .emit import emitted
 from .vector import I64, LINE, SIZE, Lanes, loop, width_bits
 
 # Items are moved as numbers of their size, whatever they mean: no bit of them changes.
@@ -26,7 +27,7 @@ def turner(width: int) -> int:
         read, write = (source, I64(width), step), (target, pitch, I64(width))
         _Tile(builder, width, rows, columns, read, write, next=(next, I64(width), step)).emit()
 
-    return whole(emit, "source step target pitch rows columns next", f"turn_{width}")
+    return ir_function(emit, "source step target pitch rows columns next", f"turn_{width}", loops=False).address
 
 
 def _matrices(builder, tile, q):
