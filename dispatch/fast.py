@@ -51,6 +51,10 @@ def enrol(op, types, args=()):
         fast.partial = True
     op.worded[key] = getattr(fast, "with_keywords", None)
     op.entries[key] = fast
+    if not lenders and (direct := getattr(fast, "direct", None)):
+        entry, fast.ready = direct(), op.forget
+        if entry is not None:
+            (op.delegates_to or op).go_on, op.direct[key] = fast.go_on, entry
     if row is not None and op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
         op.forget()
     return fast

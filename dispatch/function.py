@@ -7,6 +7,7 @@ of its tensors and one call of the fast path that it finds there; everything els
 import sys
 from functools import lru_cache
 from keyword import iskeyword
+from textwrap import indent
 
 from .errors import unexpected
 from .schema import REQUIRED
@@ -20,7 +21,7 @@ CATCHES = sys.version_info < (3, 13)
 # What is no argument's has two underscores in front: arguments and ops may be called `fast` and `result`.
 FUNCTION = """\
 def __function({parameters}):{first}
-    __fast = __find({types})
+{direct}    __fast = __find({types})
     if __fast is not None:
         __result = __fast({values})
         if __result is not None:
@@ -31,7 +32,7 @@ def __function({parameters}):{first}
 WORDED = """\
 def __function({parameters}):{first}
     if {usual}:
-        __fast = __find({types})
+{direct}        __fast = __find({types})
         if __fast is not None:
             __result = __fast({values})
             if __result is not None:
@@ -43,6 +44,17 @@ def __function({parameters}):{first}
             if __result is not None:
                 return __result
     return __general(({arguments},), {rest})
+"""
+# Of an element-wise op: a fast path's compiled entry answers with an array, or with what the fast path goes on from.
+DIRECT = """\
+__entry = __direct({types})
+if __entry is not None:
+    __result = __entry({values})
+    __made = __type(__result)
+    if __made is not __int and __made is not __tuple:
+        return __result
+    __result = __further(__result, {values})
+    return __general(({arguments},), {rest}) if __result is None else __result
 """
 
 
@@ -61,7 +73,7 @@ def key_text(kinds):
 
 
 @lru_cache(maxsize=128)
-def compiled(arguments, structured, kind, written, rare, keyed):
+def compiled(arguments, structured, kind, written, rare, keyed, elementwise):
     """The code of the function of such arguments, its defaults and its signature: operations with the same ones differ
     in their own names alone. `written` is what a structured op's function calls what it writes."""
     parameters, starred, first, defaults = [], False, "", {}
@@ -90,15 +102,14 @@ def compiled(arguments, structured, kind, written, rare, keyed):
         first += "\n    if __unknown:\n        raise __unexpected(__name, __unknown, __signature.parameters)"
     before, types = key_text([f"__type({names[i]})" for i in keyed])
     first += "".join(f"\n    {line}" for line in before)
+    calls = dict(types=types, values=", ".join(values), arguments=", ".join(names), rest=rest)
     source = (WORDED if rare else FUNCTION).format(
         first=first,
         parameters=", ".join(parameters),
-        types=types,
+        direct=indent(DIRECT.format(**calls), " " * (8 if rare else 4)) if elementwise else "",
         usual=" and ".join(f"{names[i]} is None" for i in rare),
-        values=", ".join(values),
         everything=", ".join(everything),
-        arguments=", ".join(names),
-        rest=rest,
+        **calls,
     )
     code = compile(source, "<nbkernels.dispatch>", "exec")
     exec(code, scope := dict(defaults))
@@ -111,10 +122,11 @@ def build(op, schema):
     kind, arguments = schema.kind, schema.inputs if op.structured else schema.arguments
     in_place = kind == "in-place"
     written = "self" if in_place else schema.arguments[-1].name if kind == "out" else "out"
-    code, defaults, told = compiled(arguments, bool(op.structured), kind, written, tuple(op.rare), tuple(op.keyed))
-    scope = {"__find": op.entries.get, "__worded": op.worded.get, "__general": op.call, "__missing": op.target,
-             "__type": type, "__name": schema.name, "__signature": told, "__unexpected": unexpected,
-             **defaults}  # fmt: skip
+    about = tuple(op.rare), tuple(op.keyed), op.elementwise
+    code, defaults, told = compiled(arguments, bool(op.structured), kind, written, *about)
+    scope = {"__find": op.entries.get, "__worded": op.worded.get, "__direct": op.direct.get, "__further": op.further,
+             "__int": int, "__tuple": tuple, "__general": op.call, "__missing": op.target, "__type": type,
+             "__name": schema.name, "__signature": told, "__unexpected": unexpected, **defaults}  # fmt: skip
     exec(code, scope)
     function, name = scope.pop("__function"), parameter(schema.name)
     # The code says where it comes from in a traceback.

@@ -117,7 +117,10 @@ class Library:
         fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays,
                       and for numbers, Python's and NumPy's, where they may stand for arrays;
                       keyword-only arguments with default None are not its: it is asked where all of them are None,
-                      else its attribute `with_keywords`, if it has that, a function of all arguments and out
+                      else its attribute `with_keywords`, if it has that, a function of all arguments and out.
+                      That of an element-wise op may have three more: `direct()`, a compiled function of the same
+                      arguments or None, which is called in its place; `go_on(answer, *args, out)`, the result where
+                      the answer is an int or a tuple; and `ready()`, which is set for it to call once direct() changes
         gradient      the Autograd kernel: {argument: formula}, a callable, or "module:name" of it; see derive.py
         casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take

@@ -52,6 +52,8 @@ class Op:
         self.table = Table(schema, implied, library.fallbacks, target and target.table)
         # types of the tensor arguments -> fast path; one object, read by the public functions; the same with keywords
         self.entries, self.worded = (target.entries, target.worded) if target else ({}, {})
+        # the compiled entries of fast paths, by these types too, and what goes on from their answers
+        self.direct, self.go_on = target.direct if target else {}, None
         self.fields, self.described = schema.fields(), {}  # general calls, by call_cache.key_of
         self.function, self.in_place = function.build(self, schema), None
         if self.derives and self.aliased is None and "self" in self.names:
@@ -140,7 +142,12 @@ class Op:
         """Look for fast paths anew."""
         self.entries.clear()
         self.worded.clear()
+        self.direct.clear()
         self.described.clear()
+
+    def further(self, result, *given):
+        """What a fast path makes of an answer of its compiled entry that is not the result, for the same arguments."""
+        return (self.delegates_to or self).go_on(result, *given)
 
     check_writable, enrol = staticmethod(check_writable), enrol
 

@@ -20,6 +20,8 @@ import pytest
 from numba.core import errors
 
 from nbkernels.jit.compile import cache as compiler
+from nbkernels.jit.compile.lazy import subroutine, types
+from nbkernels.jit.compile.routine import ir_function
 from nbkernels.jit.disk import files as disk
 from tests.cases import EVERY
 
@@ -482,6 +484,20 @@ def test_what_may_raise_where_nobody_would_see_it_is_not_compiled():
     assert compiler.entry(picky, "int64(int64)", "test_picky_entry")(2) == 2
     with pytest.raises(ValueError, match="three"):
         compiler.entry(picky, "int64(int64)", "test_picky_entry")(3)
+
+
+def test_a_function_in_a_loop_may_not_raise():
+    def picky(x):
+        if x == 3:
+            raise ValueError("three")
+        return x
+
+    def emit(context, builder, x):
+        kind = types.int64(types.int64)
+        context.call_internal(builder, subroutine(context, picky, kind), kind, [x])
+
+    with pytest.raises(errors.UnsupportedError, match="test_picky_loop may raise an exception"):
+        ir_function(emit, "x", "test_picky_loop")
 
 
 def test_a_range_of_step_0_is_one_of_step_1():

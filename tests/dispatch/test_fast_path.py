@@ -84,6 +84,43 @@ def test_numbers_in_element_wise_fast_paths(library, plus):
     assert not calls
 
 
+def quick_sum(self, other, out):
+    return quick_sum.go_on(None, self, other, out)
+
+
+def entered(self, other, out):
+    """An entry's answers: a result, an int or a tuple, by what is added."""
+    calls.append(other)
+    return {1: 7, 2: ("array", 3)}[other] if isinstance(other, int) else "entry"
+
+
+def test_an_entry_is_called_in_the_place_of_its_fast_path(library, plus):
+    op = library.define(
+        "quick(Tensor self, Tensor other) -> Tensor",
+        structured=plus.structured,
+        dispatch={"CPU": lambda out, self, other: np.add(self, other, out)},
+        fast=f"{__name__}:quick_sum",
+        tags=["elementwise"],
+    )
+    quick_sum.go_on = lambda answer, *given: None if answer == 7 else f"fast: {answer}"
+    quick_sum.direct = lambda: None
+    calls.clear()
+    x = np.ones(3)
+    assert op.function(x, x) == op.function(x, x) == "fast: None"  # it has none yet
+    quick_sum.direct = lambda: entered
+    assert op.function(x, x) == "fast: None"
+    quick_sum.ready()
+    assert op.function(x, x) == "fast: None"  # the call that finds it out
+    assert op.function(x, x) == op.function(x, x) == "entry"
+    assert op.in_place(x, x) == "entry"
+    assert op.function(x, 3) == "fast: None"  # an array and a number are another key
+    assert np.array_equal(op.function(x, 1), [2, 2, 2])  # declined by both
+    assert op.function(x, 2) == "fast: ('array', 3)"
+    with library.register(op, "CPU", lambda out, self, other: out.fill(5), override=True):
+        assert np.array_equal(op.function(x, x), [5, 5, 5])
+    assert [op.function(x, x) for _ in range(2)] == ["fast: None", "entry"]
+
+
 def test_functional_ops_have_fast_paths_with_optional_arrays(library):
     dispatch = {"CPU": lambda *args: "slow"}
     op = library.define(

@@ -137,7 +137,6 @@ HOST = [
     ),
     ("cpu/gemv/mv.py", "None if x is None else whole(x), whole(a)", "x, whole(a)", f"{GUARDS} -k records"),
     ("cpu/gemv/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
-    ("cpu/gemv/mv.py", "8 * segments * len(a)", "8 * (segments - 1) * len(a)", f"{GUARDS} -k mv"),
     (
         "cpu/gemv/mv.py",
         "for y in (a, v, x) if y is not",
@@ -145,8 +144,14 @@ HOST = [
         "tests/product/test_mv.py -k overlap",
     ),
     ("cpu/gemv/mv.py", " and out.strides[0] % out.itemsize == 0", "", f"{GUARDS} -k records"),
-    ("cpu/gemv/dot.py", "(a.shape[-1] // SEGMENT + 1)", "(a.shape[-1] // SEGMENT)", f"{GUARDS} -k dot"),
-    ("cpu/gemv/dot.py", "16 * out.size * (", "8 * out.size * (", f"{GUARDS} -k dot"),
+    # -- entries that public functions call at once
+    ("dispatch/op.py", "        self.direct.clear()\n", "", "tests/dispatch/test_fast_path.py -k an_entry"),
+    (
+        "dispatch/function.py",
+        " and __made is not __tuple",
+        "",
+        "tests/dispatch/test_fast_path.py -k an_entry",
+    ),
     ("cpu/runtime/threads.py", "_words[:] = POOL.array()", "pass", f"{GUARDS} -k fork"),
     (
         "cpu/elementwise/elementwise.py",
@@ -260,6 +265,20 @@ OTHERS = [
 PATHS = "tests/product/test_every_path.py"
 VECTORS = "tests/product/test_gemv.py"
 COMPILED = [
+    ("cpu/gemv/jobs.py", "else segments * m * size", "else segments * m * size - 256", f"{GUARDS} -k large_vectors"),
+    ("cpu/gemv/dot.py", "allocate(parts *", "allocate((parts - 32) *", f"{GUARDS} -k large_vectors"),
+    (
+        "cpu/elementwise/entry.py",
+        "head.scaled == 0 or word(alpha + ndarray.HEAD - 8) != names[FLOAT]",
+        "head.scaled == 0",
+        "tests/elementwise/test_fast_forms.py -k alpha",
+    ),
+    (
+        "jit/compile/routine.py",
+        "reported(builder, status.is_error)",
+        "pass",
+        "tests/disk/test_cache.py -k in_a_loop",
+    ),
     ("jit/compile/compiler.py", "check(self._final_module)", "pass", "tests/disk/test_cache.py -k may_raise"),
     ("jit/compile/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/disk/test_cache.py -k may_raise"),
     (

@@ -1,6 +1,5 @@
 """Guards at the edges of what the library reads and writes: rooms, copies, layouts, a forked child."""
 
-import contextlib
 import ctypes
 import dataclasses
 import itertools
@@ -14,7 +13,6 @@ import nbkernels as nb
 from nbkernels import dtypes, strides
 from nbkernels.cpu.elementwise import elementwise
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemv import dot, jobs, mv
 from nbkernels.cpu.runtime import threads
 from nbkernels.dispatch import foreign, layout, views
 from nbkernels.jit.compile.cache import compiled
@@ -139,45 +137,35 @@ def test_a_complex_factor_is_conjugated_in_a_gradient(case):
     np.testing.assert_allclose(pull(grad)[0], FACTOR.conjugate() * gradient(grad))
 
 
-def guarded(monkeypatch, rooms):
-    """The rooms of vectors' sums have bytes behind their ends, which stay."""
-
-    @contextlib.contextmanager
-    def longer(size):
-        whole = np.full(size + (1 << 15), 7, np.uint8)
-        rooms.append((whole, size))
-        yield whole.ctypes.data
-
-    monkeypatch.setattr(jobs, "room", longer)
-
-
-def intact(rooms):
-    return all(len(set(whole[size:].tolist())) == 1 for whole, size in rooms)
-
-
-@pytest.mark.parametrize("extra", [-1, 0, 1])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_the_sums_of_a_large_dot_fit_their_room(dtype, extra, monkeypatch):
-    """More segments than the stack holds, the last of them whole or of one element: a number for each in the room."""
-    rooms, size = [], np.dtype(dtype).itemsize
-    guarded(monkeypatch, rooms)
-    one = np.broadcast_to(np.ones((), dtype), 4096 * (dot.HERE // size + 1) + extra)
-    assert nb.dot(one, one) == len(one)  # sums of whole numbers below 2**24 are exact
-    assert rooms
-    assert intact(rooms)
-
-
-@pytest.mark.parametrize("k", [4095, 4096, 4097, 3 * 4096])
-def test_the_sums_of_a_large_mv_fit_their_room(k, monkeypatch):
-    rooms = []
-    guarded(monkeypatch, rooms)
-    for dtype in ("f4", "f8"):
-        a, v, x, out = np.ones((50, k), dtype), np.ones(k, dtype), np.ones(50, dtype), np.ones(50, dtype)
-        found = mv._entries.get(a.dtype) or mv._found(a.dtype)
-        assert mv._large(jobs.with_room, found, out, x, a, v, 1.0, 2.0) is out
+SUMS = """
+import ctypes
+import sys
+import numpy as np, nbkernels as nb
+from nbkernels.cpu.gemv import dot
+if sys.argv[1] == "beyond":  # so that it is known to be seen
+    memory = ctypes.pythonapi.PyMem_RawMalloc
+    memory.restype, free = ctypes.c_void_p, ctypes.pythonapi.PyMem_RawFree
+    place = ctypes.c_void_p(memory(ctypes.c_size_t(4096)))
+    ctypes.memset(place.value + 4096, 0, 1)
+    free(place)
+for dtype in "f4", "f8", "c8", "c16":
+    for extra in -1, 0, 1:  # more segments than the stack holds, the last of them whole or of one element
+        one = np.broadcast_to(np.ones((), dtype), 4096 * (dot.HERE // np.dtype(dtype).itemsize + 1) + extra)
+        assert nb.dot(one, one) == len(one)  # sums of whole numbers below 2**24 are exact
+for dtype in "f4", "f8":
+    for k in 4095, 4096, 4097, 8193:
+        a, x, out = np.broadcast_to(np.ones(k, dtype), (4500, k)), np.ones(4500, dtype), np.ones(4500, dtype)
+        assert nb.addmv(x, a, a[0], alpha=2.0, out=out) is out and (out == 1 + 2 * k).all()
+        nb.addmm(x[:, None], a, a[:1].T, alpha=2.0, out=out[:, None])
         assert (out == 1 + 2 * k).all()
-    assert intact(rooms)
-    assert len(rooms) == 2
+"""
+
+
+def test_the_sums_of_large_vectors_fit_their_room():
+    """A number for each output and segment, in memory beyond whose ends Python looks."""
+    python(SUMS, "within", PYTHONMALLOC="debug")
+    with pytest.raises(AssertionError, match="Debug memory block"):
+        python(SUMS, "beyond", PYTHONMALLOC="debug")
 
 
 def field(x, gap):

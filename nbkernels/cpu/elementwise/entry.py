@@ -11,9 +11,9 @@ import functools
 import numpy as np
 
 from ...jit.abi import ndarray
-from ...jit.abi.address import invoke, pointer, scratch, set_word
+from ...jit.abi.address import invoke, pointer, real, scratch, set_word, word
 from ...jit.abi.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
-from ...jit.abi.new_arrays import NONE, answer, as_returned, new_like
+from ...jit.abi.new_arrays import FLOAT, NONE, ONE, answer, as_returned, new_like
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import compiled, entry
 from ..runtime import threads
@@ -22,8 +22,9 @@ from ..runtime import threads
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
 WAITING = 4  # and where it is not asked yet
 NOTED = 1
-# What launches go by (threads.WORDS); the address of _slice, or 0; that of made.words(); gates.STREAMED.
-HEAD = Record("Head", "launch slices numpy streamed")
+# What launches go by (threads.WORDS); the address of _slice, or 0; that of made.words(); gates.STREAMED; the table of
+# the operation that takes an alpha, or 0.
+HEAD = Record("Head", "launch slices numpy streamed scaled")
 # Addresses of the dtype objects of out, x and y, their itemsizes, the loops; the most elements to serve under the GIL
 # << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the loops take
 # note of faults, or 0.
@@ -60,18 +61,26 @@ def allow(table) -> bool:
 
 @functools.cache
 def small_entry():
-    """answer(table, out, x, y, alpha): the result, or DECLINED, UNKNOWN where the table lacks the dtypes, LARGE.
+    """What makes of a table's words an entry for calls (x, out), (x, y, out) and (x, y, alpha, out), where alpha is a
+    float, or 1: their result, or DECLINED, UNKNOWN where the table lacks the dtypes, LARGE.
 
     Serves an out that is contiguous in C or Fortran order, or None, and inputs of any strides that coalesce with it
     into at most two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other:
     every helper costs 40 ms to compile.
     """
 
-    def run(table, out, x, y, alpha):
-        out, x, y, made = address_of(out), address_of(x), address_of(y), 0
+    def run(owner, arguments, count):
+        table, arguments, count, made = data(address_of(owner)), pointer(address_of(arguments)), address_of(count), 0
         head, row = head_at(table), row_at(table + BYTES)
         numpy = head.numpy
-        fresh = out == pointer(numpy)[NONE]
+        names, x, y, out = pointer(numpy), arguments[0], arguments[1 if count > 2 else 0], arguments[count - 1]
+        alpha, factor = arguments[2] if count > 3 else names[ONE], 1.0
+        if alpha != names[ONE]:
+            if head.scaled == 0 or word(alpha + ndarray.HEAD - 8) != names[FLOAT]:
+                return answer(DECLINED, 0, 0)
+            table, factor = head.scaled, real(alpha + ndarray.HEAD)
+            head, row = head_at(table), row_at(table + BYTES)
+        fresh = out == names[NONE]
         given = 0 if fresh else as_array(out, out, numpy, 0)
         first = x
         x, y = as_array(x, y, numpy, scratch(ZERO_D)), as_array(y, x, numpy, scratch(ZERO_D))
@@ -169,13 +178,13 @@ def small_entry():
             invoke(pool.share, (head.launch, head.slices, room, room + TASKS))
         else:
             if noted == 4:
-                set_word(room + SCALARS, np.float32(alpha))
+                set_word(room + SCALARS, np.float32(factor))
             elif noted == 8:
-                set_word(room + SCALARS, alpha)
+                set_word(room + SCALARS, factor)
             invoke(row.loops, (room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS))
         if noted == NOTED and faults[0] + faults[1] > 0:
             return answer(-faults[0] - 2 * faults[1], given, made)
         return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)
 
-    kind = "answer(int64, object, object, object, float64)"
-    return entry(run, kind, "elementwise_small", loops=True)  # over three operands: 20 ns
+    kind = "answer(owner, arguments, count)"
+    return entry(run, kind, "elementwise_small", loops=True, bound=True)  # over three operands: 20 ns

@@ -11,6 +11,7 @@ import cmath
 import functools
 import math
 import sys
+from types import BuiltinFunctionType
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ...dtypes import ALONE, kind, known, resolve, settled
 from ...jit.compile.python_first import Patience
 from ...strides import broadcast_shapes, distinct, output_strides
 from .elementwise import binary, nested, warn
-from .entry import DECLINED, LARGE, NOTED, UNKNOWN, WAITING, allow, small_entry
+from .entry import DECLINED, HEAD, NOTED, UNKNOWN, WAITING
 from .plan_cache import Memory, recall_entry
 from .table import Table, joins
 
@@ -66,12 +67,9 @@ class Calls:
             return None
         if not asked:
             return self.planned(x, y, alpha, out)
-        given = self.table.address, out, x, y, alpha
-        result = small_entry()(*given)
-        if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
-            result = small_entry()(*given)
-        if result is LARGE and allow(self.table.rows[0]):
-            result = small_entry()(*given)
+        given = (x, y, out) if self.scaled == self.op else (x, y, alpha, out)
+        dtypes = (dtype, x.dtype, y.dtype) if out is None or out.dtype == dtype else None
+        result = self.table.again(self.table.small(*given), dtypes, *given)
         return self.warned(result) if type(result) is not int else self.planned(x, y, alpha, out)
 
     def result(self, *given):
@@ -221,28 +219,24 @@ def _asked(dtype):
 def _fast(op: str, scaled=None):
     """The fast form of an operation; of one that takes alpha, `scaled` is that for an alpha other than 1."""
     calls = Calls(op)
-    rows, slots, at_once = calls.table.address, calls.memory.address, op != "pow"
-    plans = calls.memory.records
+    slots, plans, at_once = calls.memory.address, calls.memory.records, op != "pow"
 
-    def small(*args):  # until the first call, so that importing this module compiles nothing
+    def small(*given):  # until the first call, so that importing this module compiles nothing
         nonlocal small
         if at_first():
             return WAITING
-        entry = small_entry()
+        entry = calls.table.small
         if not background.here():  # or calls would take it before all that they need is compiled
             small = entry
-        return entry(*args)
+            made.ready()
+        return entry(*given)
 
     def recall(*args):
         nonlocal recall
         recall = recall_entry()
         return recall(*args)
 
-    def fast(self, other, out, alpha=1.0, ndarray=np.ndarray):
-        result = small(rows, out, self, other, alpha)
-        return result if type(result) is ndarray else go_on(result, self, other, alpha, out)
-
-    def go_on(result, x, y, alpha, out):
+    def go_on(result, x, y, out, alpha=1.0):
         if type(result) is not int:
             return calls.warned(result)
         known = at_once or (y.dtype.kind != "i" if type(y) is np.ndarray else type(y) in REAL and y >= 0)
@@ -252,11 +246,13 @@ def _fast(op: str, scaled=None):
                 return calls.warned(result)
         return calls.go_on(x, y, alpha, out, result is not WAITING)
 
-    def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
-        if alpha is ONE:
-            result = small(rows, out, self, other, 1.0)
-            return result if type(result) is ndarray else go_on(result, self, other, 1.0, out)
-        return scaled(self, other, out, alpha) if _plain(alpha) else None
+    def by_alpha(result, x, y, alpha, out):
+        if alpha is ONE or scaled is None:
+            return go_on(result, x, y, out, alpha)
+        if not _plain(alpha):
+            return None
+        result = small(x, y, float(alpha), out)
+        return result if type(result) is np.ndarray else scaled(x, y, alpha, out)
 
     def keywords(self, other, where, casting, order, dtype, out, ndarray=np.ndarray):
         if at_once and plans:
@@ -273,18 +269,28 @@ def _fast(op: str, scaled=None):
         words = where, casting, order, dtype, out
         return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
 
-    def alone(self, out, ndarray=np.ndarray):
-        result = small(rows, out, self, self, 1.0)
-        return result if type(result) is ndarray else go_on(result, self, self, 1.0, out)
+    def fast(x, y, out, ndarray=np.ndarray):
+        result = small(x, y, out)
+        return result if type(result) is ndarray else go_on(result, x, y, out)
 
-    def alone_keywords(self, where, casting, order, dtype, out):
-        return keywords(self, self, where, casting, order, dtype, out)
+    def with_alpha(x, y, alpha, out, ndarray=np.ndarray):
+        result = small(x, y, alpha, out)
+        return result if type(result) is ndarray else by_alpha(result, x, y, alpha, out)
+
+    def alone(x, out, ndarray=np.ndarray):
+        result = small(x, out)
+        return result if type(result) is ndarray else go_on(result, x, x, out)
 
     if op in ALONE:
-        alone.calls, alone.with_keywords = calls, alone_keywords
-        return alone
-    made = fast if scaled is None else with_alpha
-    made.calls, made.with_keywords = calls, keywords if scaled is None else alpha_keywords
+        made, made.go_on = alone, lambda result, x, out: go_on(result, x, x, out)
+        made.with_keywords = lambda x, *words: keywords(x, x, *words)
+    elif scaled is not None or calls.scaled != calls.op:
+        made, made.go_on, made.with_keywords = with_alpha, by_alpha, alpha_keywords if scaled else keywords
+        calls.table.rows[0, HEAD["scaled"]] = (scaled.calls if scaled else calls).table.address
+    else:
+        made, made.go_on, made.with_keywords = fast, go_on, keywords
+    made.calls, made.ready = calls, lambda: None
+    made.direct = lambda: small if type(small) is BuiltinFunctionType else None
     return made
 
 

@@ -15,43 +15,37 @@ from ..gemm.first_products import suits
 from ..gemm.gemm import NAMES
 from ..gemv.vectors import matmul_fast
 from ..runtime.status import SMALL
-from .entry import LARGE, UNKNOWN, WAITING, allow, small_entry
+from .entry import UNKNOWN, WAITING
 from .fast import WEAK, at_first
 from .table import Table
 
 
 def operator(op, kind):
     table = Table(op, kind)
-    rows = table.address
 
-    def at_once(*args):  # until the first calls are made, which go by the function
+    def at_once(*given):  # until the first calls are made, which go by the function
         nonlocal at_once
         if at_first.lasts():  # which counts it
             return WAITING
-        at_once = small_entry()
-        return at_once(*args)
+        at_once = table.small
+        return at_once(*given)
 
     def call(x, y, out=None):
-        result = at_once(rows, out, x, y, 1.0)
-        return result if type(result) is kind else later(result, x, y, out)
-
-    def later(result, x, y, out):
-        if result is UNKNOWN and learn(x, y):
-            result = at_once(rows, out, x, y, 1.0)
-        if result is LARGE and allow(table.rows[0]):
-            result = at_once(rows, out, x, y, 1.0)
+        result = at_once(x, y, out)
+        if type(result) is not kind:
+            result = table.again(result, dtypes(x, y) if result is UNKNOWN else None, x, y, out)
         return None if type(result) is int else result
 
-    def learn(x, y):
-        """Enter the loops over these operands' dtypes; whether that was done."""
+    def dtypes(x, y):
+        """Those of the loops for these operands; None where there are none, or a number is none of the other's."""
         try:
-            if type(x) in WEAK or type(y) in WEAK:
-                dtype, number = (y.dtype, type(x)) if type(x) in WEAK else (x.dtype, type(y))
-                first, second, result = resolve(op, dtype, number)
-                return first == second == dtype and table.add(result, dtype, dtype)
-            return table.add(resolve(op, x.dtype, y.dtype)[2], x.dtype, y.dtype)
+            if type(x) not in WEAK and type(y) not in WEAK:
+                return resolve(op, x.dtype, y.dtype)[2], x.dtype, y.dtype
+            dtype, number = (y.dtype, type(x)) if type(x) in WEAK else (x.dtype, type(y))
+            first, second, result = resolve(op, dtype, number)
         except (TypeError, AttributeError):
-            return False
+            return None
+        return (result, dtype, dtype) if first == second == dtype else None
 
     return call
 

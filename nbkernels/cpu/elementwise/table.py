@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ... import scalar
@@ -10,7 +12,7 @@ from ...jit.abi.new_arrays import words
 from ..runtime import threads
 from . import gates
 from .elementwise import loop
-from .entry import HEAD, NOTED, ROW
+from .entry import HEAD, LARGE, NOTED, ROW, UNKNOWN, allow, small_entry
 
 
 def joins(op) -> bool:
@@ -35,6 +37,19 @@ class Table:
         self.rows[0] = head
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
+
+    @functools.cached_property
+    def small(self):
+        """The small entry for this table."""
+        return small_entry()(self.rows)
+
+    def again(self, answer, dtypes, *given):
+        """What the entry answers once it has loops over these dtypes, if it may, and launches are allowed."""
+        if answer is UNKNOWN and dtypes is not None and self.add(*dtypes):
+            answer = self.small(*given)
+        if answer is LARGE and allow(self.rows[0]):
+            answer = self.small(*given)
+        return answer
 
     def add(self, out: np.dtype, first: np.dtype, second: np.dtype) -> bool:
         """Compile and enter the loops over these dtypes; False where the small entry will not have them."""

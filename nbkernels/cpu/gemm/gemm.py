@@ -11,7 +11,6 @@ strides are no multiple of the item size, and outputs that really overlap inputs
 from __future__ import annotations
 
 import contextlib
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -104,8 +103,9 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
     if way == PACKED:
         return packed(out, x, a, b, beta, alpha, None, kind, workers)
     f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, way)
-    run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
-    return run(f, float(beta), float(alpha), workers)
+    if way == GEMV:
+        return gemv(name, f, float(beta), float(alpha))
+    return DOORS[way](name).product(f, float(beta), float(alpha), workers)
 
 
 def _scaled(out, x, beta, kind) -> None:

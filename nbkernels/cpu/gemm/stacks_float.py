@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.abi.address import peek, poke, scratch
+from ...jit.abi.address import peek, scratch
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take
 from ...jit.abi.workspaces import acquire, allocate, free, release
@@ -14,6 +14,7 @@ from ...jit.compile.lazy import jit, plain
 from ...jit.ir.turn import turned
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
+from ..gemv.jobs import copied
 from .block import PANEL, ROOM, native, one_block, packs
 from .blocking import SEGMENT
 from .context import sub
@@ -277,8 +278,7 @@ def _column(tile, far, m, k, matrix, vector, c, x, alpha, beta):
     """One row or column of outputs, m of them; `far`: what comes next is asked for."""
     size, chains, copy, (_, rsa, csa), (v, sv) = tile.itemsize, scratch(CHAINS), scratch(COPY), matrix, vector
     if rsa != 1 and sv != 1:
-        for p in range(k):
-            poke(tile, copy + p * size, peek(tile, v + p * sv * size))
+        copied(tile, k, v, sv, copy)
         v = copy
     direct = c[1] == 1 and x[0] == 0 and alpha == 1
     wide = m if direct else CHAINS // size

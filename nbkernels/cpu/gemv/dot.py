@@ -19,6 +19,7 @@ from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, dims, flags, 
 from ...jit.abi.new_arrays import answer, as_returned, new_strided, words
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take_from
+from ...jit.abi.workspaces import allocate, free
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import BYTES, SIGNLESS, Kind
@@ -30,12 +31,11 @@ from ..gemm.checks import size, step
 from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
-from ..runtime import threads
 from ..runtime.arrays import alike, optional, promoted
-from ..runtime.launch import SIZE, launchable, table_at
+from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from .chains import MANY, pair_of
-from .jobs import HERE, enlarged, known, run_jobs
+from .jobs import HERE, answered, known, run_jobs, several
 
 DTYPES = {*BYTES, *SIGNLESS}
 EACH = 2  # segments of a job: 0.5 us of float32
@@ -91,8 +91,8 @@ def _work(tile) -> int:
 
 @jit(forceinline=True)
 def _sum(tile, table, out, a, b, many, unit):
-    """DONE; DECLINED, with nothing written; or LARGE where it wants a room, for a number of each segment, or to be let
-    launch. Of matrices, which are taken where `many` says so, the sums of their rows, into a new out."""
+    """DONE; DECLINED, with nothing written; or LARGE where it wants to be let launch. Of matrices, which are taken
+    where `many` says so, the sums of their rows, into a new out."""
     if not alike(out, 0, a, b) or ndim(out) != many or ndim(a) != many + 1 or ndim(b) != many + 1:
         return DECLINED
     k, rows, sa, ra, sb, rb, width = size(a, 0), size(a, 1), step(a, 0), step(a, 1), step(b, 0), step(b, 1), tile.size_a
@@ -101,11 +101,11 @@ def _sum(tile, table, out, a, b, many, unit):
     if (sa | ra | sb | rb) & (width - 1) != 0:
         return DECLINED
     segments, words, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
-    workers, parts = launchable(table) if rows * k * width > SHARED else 1, rows * segments
-    if table_at(table).room != 0:
-        workers, sums = table_at(table).workers, table_at(table).room
-    elif workers == 0 or parts * tile.size_t > HERE:
+    workers, parts = several(table) if rows * k * width > SHARED else 1, rows * segments
+    if workers == 0:
         return LARGE
+    own = allocate(parts * tile.size_t) if parts * tile.size_t > HERE else 0
+    sums = own if own != 0 else sums
     f, each = dot_at(words), EACH if rows == 1 else EACH * SEGMENT // min(k, SEGMENT)
     f.next, f.each, f.sums, f.parts, f.segments = 0, each, sums, parts, segments
     f.jobs = 1 if parts <= each else (parts + each - 1) // each
@@ -115,6 +115,8 @@ def _sum(tile, table, out, a, b, many, unit):
         for s in range(segments):
             part, last, c = (sums + (r * segments + s) * tile.size_t, 0), s == segments - 1, data(out) + r * tile.size_c
             finish(tile, (1, 1), part, (total, 0), s == 0, last, (c, 0, 0), (0, 0, 0), unit, unit)
+    if own != 0:
+        free(own)
     return DONE
 
 
@@ -161,12 +163,6 @@ def _found(dtype, conj: str):
     return _entries[conj].get(dtype)
 
 
-def _large(found, out, a, b, many=0):
-    """What the entry found to be sound, by all threads: out, or a status."""
-    need = 16 * out.size * (a.shape[-1] // SEGMENT + 1)  # of 16 bytes at most
-    return enlarged(found, need, threads.count(), out, a, b, many)
-
-
 def _general(out, a, b, conj: str, mode=None) -> None:
     """A mode and a wider out have the order of the product."""
     if mode is None and out.dtype == a.dtype and (sums := first_products.sums(a[None], b, MANY)) is not None:
@@ -177,10 +173,7 @@ def _general(out, a, b, conj: str, mode=None) -> None:
         gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
         return
     arrays = whole(out), whole(a), whole(b)
-    status = found[0](found[1], *arrays, 0)
-    if type(status) is int and status == LARGE:
-        status = _large(found, *arrays)
-    if status is not arrays[0]:
+    if (status := answered(found, *arrays, 0)) is not arrays[0]:
         accepted(status, out, a, b)
 
 
@@ -208,21 +201,15 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     status = found[0](found[1], out, self, tensor, 0)
     if type(status) is not int:
         return status
-    if status == LARGE:
-        into = empty((), self.dtype) if out is None else out
-        if _large(found, into, self, tensor) is into:
-            return into[()] if out is None else out
-    return _mixed(self, tensor, out, conj)
+    status = answered(found, out, self, tensor, 0) if status == LARGE else DECLINED
+    return _mixed(self, tensor, out, conj) if type(status) is int else status
 
 
 def rows(a, b, conj=""):
     """The sums over i of a[r, i] * b[r, i], each dot's, or vdot's for conj="a", of matrices alike and not empty."""
     if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], MANY):
         found = _found(a.dtype, conj)
-    status = found[0](found[1], None, a, b, 1) if found else DECLINED
-    if type(status) is int and found:
-        status = _large(found, empty(len(a), a.dtype.type), whole(a), whole(b), 1)
-    if type(status) is np.ndarray:
+    if found and type(status := answered(found, None, whole(a), whole(b), 1)) is np.ndarray:
         return status
     made = empty(len(a), a.dtype)
     for r in range(len(a)):

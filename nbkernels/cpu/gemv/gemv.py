@@ -13,10 +13,10 @@ from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.context import words_at
 from ..runtime.launch import SIZE
-from ..runtime.status import DECLINED, LARGE
+from ..runtime.status import DECLINED
 from . import jobs
 from .dotxf import one, pairs_of
-from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, HEAD, SHARED, product, sums_of, vector_at
+from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, HEAD, product, sums_of, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 
@@ -78,13 +78,7 @@ def whole(dtype: str) -> tuple[int, int]:
     return address, table
 
 
-def gemv(dtype: str, f, beta, alpha, workers: int) -> int:
+def gemv(dtype: str, f, beta, alpha) -> int:
     """out = alpha * a @ b + beta * x of these words, where out has one row or one column: a status, DECLINED where the
     matrix is contiguous along neither side."""
-    (run, table, _), given = _known(dtype)[1], (f.buffer_info()[0], beta, alpha)
-    status = run(table, *given)
-    if status == LARGE:
-        outputs = f.m * f.n
-        planes, workers = -(-f.k // SEGMENT), workers if 8 * f.k * outputs > SHARED else 1
-        status = jobs.enlarged(_known(dtype)[1], 8 * planes * outputs, workers, *given)  # of 8 bytes at most
-    return status
+    return jobs.answered(_known(dtype)[1], f.buffer_info()[0], beta, alpha)

@@ -10,19 +10,19 @@ import functools
 
 import numpy as np
 
-from ...jit.abi.address import fma, invoke, peek, poke, scratch
+from ...jit.abi.address import invoke, peek, poke, scratch
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import take_from
-from ...jit.abi.workspaces import acquire, release
+from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
-from ..gemm.context import up
+from ..gemm.context import sub, up
+from ..gemm.store import finish
 from ..runtime import threads
 from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
 from ..runtime.machine import l2
 from ..runtime.status import DONE, LARGE
-from ..runtime.workspace import room
 from .axpyf import columns
 from .dotxf import few, rows_of
 
@@ -96,20 +96,13 @@ def sums_of(tile, h, matrix, vector, k, t, held):
 @jit(forceinline=True)
 def _end(tile, f, i, h):
     """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
-    size, m = tile.itemsize, f.m
-    planes, segments = f.planes, (f.k + SEGMENT - 1) // SEGMENT
-    if planes == f.c:  # sums are results
+    if f.planes == f.c:  # sums are results
         return
-    alpha, beta, c, x = peek(tile, address(f) + ALPHA), peek(tile, address(f) + BETA), f.c, f.x
-    rsc, rsx = f.rsc, f.rsx
-    for r in range(i, i + h):
-        value = peek(tile, planes + r * size)
-        for s in range(1, segments):
-            value = value + peek(tile, planes + (s * m + r) * size)
-        value = alpha * value
-        if x != 0:
-            value = fma(beta, peek(tile, x + r * rsx * size), value)
-        poke(tile, c + r * rsc * size, value)
+    size, last, sums = tile.itemsize, (f.k - 1) // SEGMENT, f.planes + i * tile.itemsize
+    alpha, beta = peek(tile, address(f) + ALPHA), peek(tile, address(f) + BETA)
+    c, x = sub((f.c, f.rsc, 0), i, 0, size), sub((f.x, f.rsx, 0), i, 0, size)
+    for s in range(last + 1):
+        finish(tile, (h, 1), (sums + s * f.m * size, 1), (sums, 1), s == 0, s == last, c, x, alpha, beta)
 
 
 @functools.cache
@@ -135,6 +128,12 @@ def work(tile, sums, name: str) -> int:
 
 
 @jit(forceinline=True)
+def several(table):
+    """Threads of a launch; 0 where nothing says yet how many there are."""
+    return launchable(table) or table_at(table).workers
+
+
+@jit(forceinline=True)
 def run_jobs(table, words, jobs, workers, tasks):
     """All jobs of the words at an address, by the table's kernel; `tasks` bytes on is room for a number."""
     t = table_at(table)
@@ -146,18 +145,18 @@ def run_jobs(table, words, jobs, workers, tasks):
 
 @jit(forceinline=True)
 def product(tile, table, f, form, wide, alpha, beta):
-    """The product of the arrays that f tells by jobs of `wide` columns at most: DONE; or LARGE, with nothing done: a
-    room is wanted, of a number for each output and segment, or to be let launch."""
-    size, m, k, own = tile.itemsize, f.m, f.k, table_at(table).room
-    segments, workers = (k + SEGMENT - 1) // SEGMENT, 1
+    """The product of the arrays that f tells by jobs of `wide` columns at most: DONE; or LARGE, with nothing done,
+    where it wants to be let launch."""
+    size, m, k = tile.itemsize, f.m, f.k
+    segments = (k + SEGMENT - 1) // SEGMENT
     direct = segments == 1 and f.rsc == 1 and f.x == 0 and alpha == 1  # sums are results
-    if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED):
-        workers = table_at(table).workers if own != 0 else launchable(table)
-    if workers == 0 or (not direct and own == 0 and segments * m * size > HERE):
+    workers = several(table) if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
+    if workers == 0:
         return LARGE
     outputs = segments if form == BY_SEGMENTS else m
     each = few(tile) if form == BY_SEGMENTS else _share(form, m, k, size, workers, wide)
-    blocks, here = (outputs + each - 1) // each, scratch(HERE)
+    blocks, here, room = (outputs + each - 1) // each, scratch(HERE), 0 if direct else segments * m * size
+    own = allocate(room) if room > HERE else 0
     f.next, f.form, f.each, f.blocks = 0, form, each, blocks
     f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
     f.planes = f.c if direct else own if own != 0 else here
@@ -166,6 +165,8 @@ def product(tile, table, f, form, wide, alpha, beta):
     run_jobs(table, address(f), f.jobs, workers, TASKS)
     if segments > 1:
         _end(tile, f, 0, m)
+    if own != 0:
+        free(own)
     return DONE
 
 
@@ -175,19 +176,11 @@ def known(run, kernel: int, *words):
     return run, table.ctypes.data + SIZE, table
 
 
-def with_room(entry, need: int, workers: int, *arguments):
-    """The entry's answer, given so many bytes of room and threads."""
-    run, _, table = entry
-    if workers > 1:
-        threads.open_up()
-    with room(need) as place:
-        table = table.copy()
-        table[TABLE["room"]], table[TABLE["workers"]] = place, workers
-        return run(table.ctypes.data + SIZE, *arguments)
-
-
-def enlarged(entry, need: int, workers: int, *arguments):
-    """Call an entry again that answered LARGE: with launches allowed, then, if it is still LARGE, with a workspace."""
-    status = entry[0](entry[1], *arguments) if threads.open_up() else LARGE
-    large = type(status) is int and status == LARGE
-    return with_room(entry, need, workers, *arguments) if large else status
+def answered(entry, *arguments):
+    """What an entry answers, let launch where it wants to be; by one thread where that cannot be."""
+    run, address, table = entry
+    status = run(address, *arguments)
+    if type(status) is int and status == LARGE:
+        table[TABLE["workers"]] = not threads.open_up()
+        status = run(address, *arguments)
+    return status

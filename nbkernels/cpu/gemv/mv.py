@@ -35,13 +35,12 @@ from ..gemm.checks import size, step, unsound
 from ..gemm.context import matrices, sub
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.store import finish
-from ..runtime import threads
 from ..runtime.arrays import alike, optional
 from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
 from .chains import CHAINS, WAITING, WIDE, columns_sums, rows_of
-from .jobs import BY_COLUMNS, BY_ROWS, HEAD, SHARED, copied, product, vector_at
+from .jobs import BY_COLUMNS, BY_ROWS, HEAD, copied, product, vector_at
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
@@ -159,12 +158,6 @@ def _widening(a, v):
     return _entries.get(dtypes)
 
 
-def _large(call, found, out, x, a, v, beta, alpha):
-    """What the entry answers by `call`, with_room or enlarged."""
-    segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
-    return call(found, 8 * segments * len(a), workers, out, x, a, v, beta, alpha)  # of 8 bytes at most
-
-
 # -- the operations ----------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +181,7 @@ def _by_entry(found, out, x, a, v, beta, alpha) -> None:
     direct = not [y for y in near if y is not x or not same(out, x)] and out.strides[0] % out.itemsize == 0
     into = whole(out) if direct else empty(out.shape, out.dtype.type)
     arrays = into, None if x is None else whole(x), whole(a), whole(v)
-    if (status := _large(jobs.with_room, found, *arrays, float(beta), float(alpha))) is not into:
+    if (status := jobs.answered(found, *arrays, float(beta), float(alpha))) is not into:
         accepted(status, out, a, v)
     if not direct:
         out[...] = into
@@ -240,11 +233,7 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
         status = found[0](found[1], out, x, self, vec, beta, alpha)
         if type(status) is ndarray:
             return status
-        if status == DECLINED or self.ndim != 2:
-            return None
-        out = empty(len(self), vec.dtype) if out is None else out
-        if type(status) is int and status == LARGE:
-            status = _large(jobs.enlarged, found, out, x, self, vec, beta, alpha)
+        status = jobs.answered(found, out, x, self, vec, beta, alpha) if status == LARGE else status
     except OverflowError:  # a factor that is no float: the checks will say it properly
         return None
-    return out if status is out else None
+    return status if type(status) is ndarray else None

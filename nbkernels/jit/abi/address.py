@@ -91,6 +91,12 @@ def word(builder, address):
     return builder.load(builder.inttoptr(address, I64.as_pointer()))
 
 
+@emits("float64(int64)")
+def real(builder, address):
+    """The float64 at `address`."""
+    return builder.load(builder.inttoptr(address, ELEMENT["float64"].as_pointer()))
+
+
 @intrinsic
 def set_word(typing, address, value):
     """Store a number at `address`, in its own type."""

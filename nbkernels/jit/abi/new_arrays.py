@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from ..compile.lazy import cgutils, intrinsic, types
 
-NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, LIKE, STRIDED, RETURN, SCALARS = range(10)
+NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, ONE, LIKE, STRIDED, RETURN, SCALARS = range(11)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -33,7 +33,7 @@ def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     if table[_TYPE] != id(np.ndarray):
         raise ImportError(f"NumPy {np.__version__} has another C interface than every NumPy 2 before")
     python = (id(float), id(int), id(complex)) if numbers else (0, 0, 0)
-    known = id(kind), *python, id(None), id(True), *(table[slot] for slot in _SLOTS.values())
+    known = id(kind), *python, id(None), id(True), id(1), *(table[slot] for slot in _SLOTS.values())
     scalars = (id(one) for char in "?bBhHiIlLqQefdFD" for one in (np.dtype(char).type, np.dtype(char)))
     return np.array([*known, *scalars, 0], np.int64)
 

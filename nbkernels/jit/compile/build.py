@@ -49,7 +49,7 @@ def function(function, place: Place, signature: str, loops: bool, linkable: bool
 
     def compiling():
         since, kind, flags = time.perf_counter(), known.signature(signature), Flags()
-        for name, value in dict(options, error_model="numpy").items():
+        for name, value in dict(options, error_model="numpy", no_compile=True).items():
             setattr(flags, name, value)
         contexts = cpu_target.typing_context, cpu_target.target_context
         compiler = (Loops if loops else Kernel)(*contexts, None, kind.args, kind.return_type, flags, {})
@@ -60,7 +60,7 @@ def function(function, place: Place, signature: str, loops: bool, linkable: bool
     return shielded(compiling)
 
 
-def routine(name: str, define, place: Place, loops: bool, linkable: bool) -> load.Code:
+def routine(name: str, define, place: Place, loops: bool = False, linkable: bool = False) -> load.Code:
     """The function that define(module, name) adds to an LLVM module, likewise."""
 
     def compiling():

@@ -77,22 +77,24 @@ class Place:
         note(Specialization(self.name, where, size, time.perf_counter() - since))
 
 
-def entry(function, signature: str, name: str, loops: bool = False, nogil: bool = False):
+def entry(function, signature: str, name: str, loops: bool = False, nogil: bool = False, bound: bool = False):
     """Compile `function`, a closure over compile-time records, for one signature, to be called from Python; cached.
-    `loops`: it has some that LLVM is to unroll; `nogil`: other Python threads run meanwhile.
+    `loops`: it has some that LLVM is to unroll; `nogil`: other Python threads run meanwhile;
+    `bound`: it is one function for each owner, which entry(...)(owner) makes.
 
     `name` tells the closures of one family apart: it becomes the function's name, part of its symbol and cache key.
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
     options = dict(no_cfunc_wrapper=True, release_gil=nogil)
-    return _made(function, signature, name, "entry", loops, **options).entry
+    code = _made(function, signature, name, "entry", loops, **options)
+    return code.entry if bound else code.entry()
 
 
 def both(function, signature: str, name: str):
     """Return `entry`'s function and its native address, which compiled code may call as long as the process lives."""
     found = _made(function, signature, name, "both")
-    return found.entry, found.address
+    return found.entry(), found.address
 
 
 def compiled(function, signature: str, name: str, loops: bool = False) -> int:

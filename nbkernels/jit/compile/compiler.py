@@ -43,7 +43,7 @@ from .ssa import SSA
 
 
 class Library(JITCodeLibrary):
-    """Code that is linked, optimised and made machine code when its address is asked for, and not before."""
+    """Code that is linked, optimised and made machine code when that is asked for, and not before."""
 
     loops = False  # whether LLVM is to vectorise and unroll; vectors that are written here are as they are to be
     simplified = False  # whether its functions are, each alone, before others link them
@@ -70,10 +70,6 @@ class Library(JITCodeLibrary):
                 if not function.is_declaration:
                     passes.run(function, builder)
         self._finalized = True
-
-    def get_pointer_to_function(self, name):
-        self._make()
-        return super().get_pointer_to_function(name)
 
     def _make(self):
         if self._made:

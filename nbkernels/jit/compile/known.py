@@ -105,6 +105,7 @@ class _Types(dict):
                 raise TypeError(f"{len(others) + 1} records are called {name}: a signature can name none of them")
             return kind
         own = {"answer": ANSWER, "object": OBJECT, "words": types.CPointer(types.int64)}
+        own |= {each.name: each for each in CALL}
         return own.get(name) or getattr(types, name)
 
 
@@ -113,6 +114,9 @@ class Object(types.Type):
 
 
 OBJECT = Object("object")
+# The arguments of an entry that is told of a call as it comes: an object that it is bound to (load.Code.entry), the
+# address of the arguments' addresses, how many they are.
+CALL = tuple(map(Object, ("owner", "arguments", "count")))
 
 
 @register_model(Object)

@@ -25,11 +25,20 @@ class Vectorcall(PyCallWrapper):
         wrapper = IRFunction(self.module, kind, name)
         builder = IRBuilder(wrapper.append_basic_block("entry"))
         api = self.context.get_python_api(builder)
-        api.unpack_tuple = functools.partial(self._taken, api, builder, wrapper.args[2])
+        raw = [str(each) for each in self.fndesc.argtypes] == ["owner", "arguments", "count"]
+        api.unpack_tuple = functools.partial(self._as_it_comes if raw else self._taken, api, builder, *wrapper.args)
         self.build_wrapper(api, builder, *wrapper.args)
 
     @staticmethod
-    def _taken(api, builder, count, args, name, least, most, *places):
+    def _as_it_comes(api, builder, owner, args, count, _, name, least, most, *places):
+        """Store what CPython passes: the owner, the arguments' address, their number."""
+        given = owner, builder.bitcast(args, owner.type), builder.inttoptr(count, owner.type)
+        for value, place in zip(given, places):
+            builder.store(value, place)
+        return cgutils.true_bit
+
+    @staticmethod
+    def _taken(api, builder, owner, args, count, _, name, least, most, *places):
         """Store the arguments at their places; tell whether there are as many as are wanted."""
         enough = builder.icmp_signed("==", count, I64(most))
         with builder.if_else(enough) as (then, otherwise):

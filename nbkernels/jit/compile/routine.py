@@ -18,12 +18,8 @@ def routine(name: str, define) -> int:
     kept on disk as what Numba compiles."""
     if name not in _ADDRESSES:
         place = Place(f"{__name__}.{name}", "", "native")
-        _ADDRESSES.setdefault(name, _code(name, define, place).address)
+        _ADDRESSES.setdefault(name, (place.load() or build().routine(name, define, place)).address)
     return _ADDRESSES[name]
-
-
-def _code(name: str, define, place: Place, loops: bool = False, linkable: bool = False):
-    return place.load() or build().routine(name, define, place, loops, linkable)
 
 
 def ir_function(emit, arguments: str, name: str, loops: bool = True, linkable: bool = False):
@@ -32,7 +28,8 @@ def ir_function(emit, arguments: str, name: str, loops: bool = True, linkable: b
     `loops`: over elements, which LLVM is to vectorise; `linkable`: it may be embedded in other compiled code."""
     count = len(arguments.split())
     place = Place(f"{emit.__module__}.{name}", f"void({count})", "linked" if linkable else "native")
-    return _code(name, functools.partial(_define, emit, count), place, loops, linkable)
+    define = functools.partial(_define, emit, count)
+    return place.load() or build().routine(name, define, place, loops, linkable)
 
 
 def _define(emit, count: int, module, name: str) -> None:

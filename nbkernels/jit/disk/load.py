@@ -60,12 +60,11 @@ class Code:
         with _lock:
             return self._engine.get_function_address(name)
 
-    @property
-    def entry(self):
-        """What Python calls: a built-in function."""
+    def entry(self, owner=None):
+        """What Python calls: a built-in function, that of an object which it may be told of."""
         definition = _Method(_name(self.parts.name), self.symbol(self.parts.entry), FASTCALL, None)
         _ALIVE.append(definition)  # Python keeps the address
-        return _new(ctypes.byref(definition), self, None)
+        return _new(ctypes.byref(definition), owner, None)
 
 
 _ALIVE: list = []
