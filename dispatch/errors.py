@@ -83,6 +83,15 @@ def unexpected(name, unknown, known):
     return TypeError(f"{name}() got an unexpected keyword argument {word!r}{meant(word, known)}")
 
 
+def crowded(name, known):
+    """The error of a call with more positional arguments than there are."""
+    placed = [p for p in known.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = [p.name for p in known.values() if p.kind is p.KEYWORD_ONLY]
+    least, most = sum(p.default is p.empty for p in placed), len(placed)
+    count = f"{least} to {most}" if least < most else f"{most}"
+    return TypeError(f"{name}() takes {count} positional argument{'s' * (most != 1)}; by name: {', '.join(named)}")
+
+
 def suggestion(word, choices):
     """`; did you mean 'x'?`, or the choices where none is near."""
     return meant(word, choices) or f"; it is one of {', '.join(choices)}"

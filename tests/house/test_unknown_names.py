@@ -72,6 +72,24 @@ def test_keywords_that_are_none_are_answered_with_the_nearest(call, said):
     assert (x == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: nbkernels.add(x, x, x), r"add\(\) takes 2 positional arguments; by name: alpha, where, .*, out$"),
+        (lambda x: nbkernels.add(x, x, 1, None, None, None, None, x), r"add\(\) takes 2 positional"),
+        (lambda x: nbkernels.add_(x, x, None), r"add_\(\) takes 2 positional arguments; by name: alpha"),
+        (lambda x: nbkernels.exp(x, x, where=None), r"exp\(\) takes 1 positional argument; by name: where"),
+        (lambda x: nbkernels.round(x, 0, x), r"round\(\) takes 1 to 2 positional arguments; by name"),
+        (lambda x: nbkernels.mm(x, x, x), r"mm\(\) takes 2 positional arguments; by name: out_dtype"),
+    ],
+)
+def test_what_has_a_name_has_no_place(call, said):
+    x = np.full((2, 2), 3.0)
+    with pytest.raises(TypeError, match=said):
+        call(x)
+    assert (x == 3).all()
+
+
 def abs_of(x):
     return abs(x)
 
