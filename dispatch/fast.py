@@ -53,8 +53,8 @@ def enrol(op, types, args=()):
     op.entries[key] = fast
     if not lenders and (direct := getattr(fast, "direct", None)):
         entry, fast.ready = direct(), op.forget
-        if entry is not None:
-            (op.delegates_to or op).go_on, op.direct[key] = fast.go_on, entry
+        if entry is not None and types[0] not in op.weak and arrays.adapter_of(types[0]).exact(types[0]):
+            (op.delegates_to or op).go_on, op.direct[types[0]] = fast.go_on, entry
     if row is not None and op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
         op.forget()
     return fast

@@ -25,7 +25,7 @@ STOP, STOPPED = "__stop=__stopped", object()
 # What is no argument's has two underscores in front: arguments and ops may be called `fast` and `result`.
 FUNCTION = """\
 def __function({parameters}):{first}
-{direct}    __fast = __find({types})
+{direct}{key}    __fast = __find({types})
     if __fast is not None:
         __result = __fast({values})
         if __result is not None:
@@ -36,29 +36,31 @@ def __function({parameters}):{first}
 WORDED = """\
 def __function({parameters}):{first}
     if {usual}:
-{direct}        __fast = __find({types})
+{direct}{key}        __fast = __find({types})
         if __fast is not None:
             __result = __fast({values})
             if __result is not None:
                 return __result
     else:
-        __fast = __worded({types})
+{key}        __fast = __worded({types})
         if __fast is not None:
             __result = __fast({everything})
             if __result is not None:
                 return __result
     return __general(({arguments},), {rest})
 """
-# Of an element-wise op: a fast path's compiled entry answers with an array, or with what the fast path goes on from.
+# Of an element-wise op, by the first argument's type: a fast path's compiled entry, which looks at all types, answers
+# with an array, or with what the fast path goes on from.
 DIRECT = """\
-__entry = __direct({types})
+__entry = __direct(__type({first}))
 if __entry is not None:
     __result = __entry({values})
     __made = __type(__result)
     if __made is not __int and __made is not __tuple:
         return __result
     __result = __further(__result, {values})
-    return __general(({arguments},), {rest}) if __result is None else __result
+    if __result is not None:
+        return __result
 """
 
 
@@ -109,14 +111,17 @@ def compiled(arguments, structured, kind, written, rare, keyed, elementwise):
         parameters[parameters.index("*")], defaults["__stopped"] = STOP, STOPPED
         first += "\n    if __stop is not __stopped:\n        raise __crowded(__name, __signature.parameters)"
     before, types = key_text([f"__type({names[i]})" for i in keyed])
-    first += "".join(f"\n    {line}" for line in before)
-    calls = dict(types=types, values=", ".join(values), arguments=", ".join(names), rest=rest)
+    inside, calls = " " * (8 if rare else 4), dict(types=types, values=", ".join(values))
+    direct = DIRECT.format(first=names[keyed[0]], **calls) if elementwise and keyed else ""
     source = (WORDED if rare else FUNCTION).format(
         first=first,
         parameters=", ".join(parameters),
-        direct=indent(DIRECT.format(**calls), " " * (8 if rare else 4)) if elementwise else "",
+        direct=indent(direct, inside),
+        key="".join(f"{inside}{line}\n" for line in before),
         usual=" and ".join(f"{names[i]} is None" for i in rare),
         everything=", ".join(everything),
+        arguments=", ".join(names),
+        rest=rest,
         **calls,
     )
     code = compile(source, "<nbkernels.dispatch>", "exec")

@@ -52,7 +52,7 @@ class Op:
         self.table = Table(schema, implied, library.fallbacks, target and target.table)
         # types of the tensor arguments -> fast path; one object, read by the public functions; the same with keywords
         self.entries, self.worded = (target.entries, target.worded) if target else ({}, {})
-        # the compiled entries of fast paths, by these types too, and what goes on from their answers
+        # the compiled entries of fast paths, by the first of these types, and what goes on from their answers
         self.direct, self.go_on = target.direct if target else {}, None
         self.fields, self.described = schema.fields(), {}  # general calls, by call_cache.key_of
         self.function, self.in_place = function.build(self, schema), None
