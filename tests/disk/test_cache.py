@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numba
@@ -23,6 +24,7 @@ from nbkernels.jit.compile import cache as compiler
 from nbkernels.jit.compile.lazy import subroutine, types
 from nbkernels.jit.compile.routine import ir_function
 from nbkernels.jit.disk import files as disk
+from nbkernels.jit.disk import load
 from tests.cases import EVERY
 
 ADD = """
@@ -484,6 +486,24 @@ def test_what_may_raise_where_nobody_would_see_it_is_not_compiled():
     assert compiler.entry(picky, "int64(int64)", "test_picky_entry")(2) == 2
     with pytest.raises(ValueError, match="three"):
         compiler.entry(picky, "int64(int64)", "test_picky_entry")(3)
+
+
+def test_what_python_reads_of_an_entry_is_never_freed():
+    """Not at exit either, when modules go before functions: a function that goes reads its definition."""
+
+    def definitions():
+        return [each for each in gc.get_objects() if type(each) is load._Method]
+
+    def seven():
+        return 7
+
+    known = set(map(id, definitions()))
+    run = compiler.entry(seven, "int64()", "test_seven")
+    (made,) = (weakref.ref(each) for each in definitions() if id(each) not in known)
+    load._ALIVE[:] = [each for each in load._ALIVE if type(each) is not load._Method]
+    gc.collect()
+    assert run() == 7
+    assert made() is not None
 
 
 def test_a_function_in_a_loop_may_not_raise():

@@ -63,7 +63,7 @@ class Code:
     def entry(self, owner=None):
         """What Python calls: a built-in function, that of an object which it may be told of."""
         definition = _Method(_name(self.parts.name), self.symbol(self.parts.entry), FASTCALL, None)
-        _ALIVE.append(definition)  # Python keeps the address
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))  # what outlives this module at exit reads it
         return _new(ctypes.byref(definition), owner, None)
 
 
