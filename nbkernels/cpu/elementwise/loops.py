@@ -21,7 +21,7 @@ from ...jit.compile.lazy import cgutils, subroutine, types
 from ...jit.compile.routine import ir_function
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from ...jit.ir.emit import outlined
-from ...jit.ir.loop_metadata import MASKED, SINGLE, WHOLE, at_a_time, node
+from ...jit.ir.loop_metadata import FOURS, MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
 from .lines import LIGHT, asked, before, lines, shifted
@@ -123,9 +123,7 @@ class _Emitter:
             base = start(j)
             head = builder.select(known, before(self, base) if self.spec.streamed else I64(0), columns)
             first = shifted(self, head, columns, ends) if self.spec.misaligned else I64(0)
-            self.span(
-                base, [None] * len(base), first, builder.sub(head, first), hints=SINGLE if self.spec.light else ()
-            )
+            self.span(base, [None] * len(base), first, builder.sub(head, first), hints=FOURS * self.spec.light)
             end = builder.append_basic_block("end")
             switch = builder.switch(case, end)
             for k, steps in enumerate(cases):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.ir.loop_metadata import SINGLE, WHOLE, one
+from ...jit.ir.loop_metadata import SINGLY, WHOLE, one
 from ...jit.ir.vector import I8, I32, I64, LINE, loop
 from .lines import AHEAD, past
 
@@ -29,7 +29,7 @@ class Near:
         """From column `head` on, what is left at the end singly."""
         done = self.blocks(head, self.emitter.spec.streamed)
         rest = self.builder.sub(self.emitter.columns, done)
-        self.emitter.span(self.base, self.steps, done, rest, hints=SINGLE)
+        self.emitter.span(self.base, self.steps, done, rest, hints=(SINGLY, WHOLE))
 
     def short(self):
         """What is left at the end by a masked vector, of half as many lanes where these suffice for the whole row."""

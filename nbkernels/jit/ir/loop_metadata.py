@@ -8,7 +8,8 @@ from .vector import I32
 
 MASKED = ("llvm.loop.vectorize.predicate.enable", ir.IntType(1)(1))
 WHOLE = ("llvm.loop.unroll.disable",)  # or a loop of one vector is unrolled before it could be vectorised
-SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)  # each element alone
+SINGLY = ("llvm.loop.vectorize.enable", ir.IntType(1)(0))  # where AVX-512 would gather and scatter
+FOURS = SINGLY, ("llvm.loop.unroll.count", I32(4))  # 1000x500 into every second float32: 260 us, by one 300
 
 
 def at_a_time(lanes, vectors=1):
