@@ -20,6 +20,7 @@ import numba
 import pytest
 from numba.core import errors
 
+from nbkernels.jit.abi import new_arrays
 from nbkernels.jit.compile import cache as compiler
 from nbkernels.jit.compile.lazy import subroutine, types
 from nbkernels.jit.compile.routine import ir_function
@@ -504,6 +505,15 @@ def test_what_python_reads_of_an_entry_is_never_freed():
     gc.collect()
     assert run() == 7
     assert made() is not None
+
+
+def test_words_that_compiled_code_knows_by_their_address_stay():
+    """Where two threads make them at once, a cache keeps one, and tables have the addresses of both."""
+    first = weakref.ref(new_arrays.words())
+    new_arrays.words.cache_clear()
+    new_arrays.words()
+    gc.collect()
+    assert first() is not None
 
 
 def test_a_function_in_a_loop_may_not_raise():

@@ -35,7 +35,12 @@ def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     python = (id(float), id(int), id(complex)) if numbers else (0, 0, 0)
     known = id(kind), *python, id(None), id(True), id(1), *(table[slot] for slot in _SLOTS.values())
     scalars = (id(one) for char in "?bBhHiIlLqQefdFD" for one in (np.dtype(char).type, np.dtype(char)))
-    return np.array([*known, *scalars, 0], np.int64)
+    made = np.array([*known, *scalars, 0], np.int64)
+    _MADE.append(made)  # two threads may make it at once, and compiled code goes by the addresses of both
+    return made
+
+
+_MADE: list[np.ndarray] = []
 
 
 @intrinsic

@@ -15,14 +15,7 @@ from . import cross, known
 from .cache import Place, uncollected
 from .compiler import Kernel, Loops
 from .error_model import total
-from .numba_internals import (
-    Flags,
-    JITCodeLibrary,
-    cgutils,
-    cpu_target,
-    global_compiler_lock,
-    lookup_environment,
-)
+from .numba_internals import Flags, JITCodeLibrary, cgutils, cpu_target, global_compiler_lock, lookup_environment
 
 forks_wait(global_compiler_lock)
 

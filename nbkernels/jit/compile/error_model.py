@@ -41,8 +41,8 @@ class Context(CPUContext):
 @contextlib.contextmanager
 def total():
     """What is compiled in the block has NumPy's error model throughout; others' code, before and after, has its own."""
+    context = cpu_target.target_context  # made before the lock is taken: who makes it takes that then
     with global_compiler_lock:
-        context = cpu_target.target_context
         before = context.__class__, context.cached_internal_func
         context.__class__, context.cached_internal_func = Context, _COMPILED
         try:
