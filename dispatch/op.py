@@ -146,7 +146,7 @@ class Op:
         self.described.clear()
 
     def further(self, result, *given):
-        """What a fast path makes of an answer of its compiled entry that is not the result, for the same arguments."""
+        """Finish a call whose compiled entry answered `result`, an int or a tuple: the fast path's `go_on`."""
         return (self.delegates_to or self).go_on(result, *given)
 
     check_writable, enrol = staticmethod(check_writable), enrol

@@ -22,8 +22,8 @@ from ..runtime import threads
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
 WAITING = 4  # and where it is not asked yet
 NOTED = 1
-# What launches go by (threads.WORDS); the address of _slice, or 0; that of made.words(); gates.STREAMED; the table of
-# the operation that takes an alpha, or 0.
+# What launches go by (threads.WORDS); the address of _slice, or 0; that of made.words(); gates.STREAMED; the address
+# of the rows for calls with an alpha, or 0.
 HEAD = Record("Head", "launch slices numpy streamed scaled")
 # Addresses of the dtype objects of out, x and y, their itemsizes, the loops; the most elements to serve under the GIL
 # << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the loops take
@@ -61,9 +61,9 @@ def allow(table) -> bool:
 
 @functools.cache
 def small_entry():
-    """What makes of a table's words an entry for calls (x, out), (x, y, out) and (x, y, alpha, out), where alpha is a
-    float, or 1: their result, or DECLINED, UNKNOWN where the table lacks the dtypes, LARGE.
+    """bind(rows of a table): the compiled function for calls (x, out), (x, y, out) and (x, y, alpha, out).
 
+    It returns the result, or DECLINED, UNKNOWN where the table lacks the dtypes, LARGE; alpha is a float or 1.
     Serves an out that is contiguous in C or Fortran order, or None, and inputs of any strides that coalesce with it
     into at most two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other:
     every helper costs 40 ms to compile.

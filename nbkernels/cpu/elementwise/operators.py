@@ -37,7 +37,7 @@ def operator(op, kind):
         return None if type(result) is int else result
 
     def dtypes(x, y):
-        """Those of the loops for these operands; None where there are none, or a number is none of the other's."""
+        """The dtypes of result and operands by which loops are entered; None where a number changes the dtype."""
         try:
             if type(x) not in WEAK and type(y) not in WEAK:
                 return resolve(op, x.dtype, y.dtype)[2], x.dtype, y.dtype

@@ -44,7 +44,7 @@ class Table:
         return small_entry()(self.rows)
 
     def again(self, answer, dtypes, *given):
-        """What the entry answers once it has loops over these dtypes, if it may, and launches are allowed."""
+        """Call the entry again after UNKNOWN, with loops over these dtypes, or after LARGE, with launches allowed."""
         if answer is UNKNOWN and dtypes is not None and self.add(*dtypes):
             answer = self.small(*given)
         if answer is LARGE and allow(self.rows[0]):

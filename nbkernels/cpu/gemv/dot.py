@@ -209,7 +209,10 @@ def rows(a, b, conj=""):
     """The sums over i of a[r, i] * b[r, i], each dot's, or vdot's for conj="a", of matrices alike and not empty."""
     if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], MANY):
         found = _found(a.dtype, conj)
-    if found and type(status := answered(found, None, whole(a), whole(b), 1)) is np.ndarray:
+    status = answered(found, None, a, b, 1) if found else DECLINED
+    if type(status) is int and found:
+        status = answered(found, None, whole(a), whole(b), 1)
+    if type(status) is np.ndarray:
         return status
     made = empty(len(a), a.dtype)
     for r in range(len(a)):

@@ -177,7 +177,7 @@ def known(run, kernel: int, *words):
 
 
 def answered(entry, *arguments):
-    """What an entry answers, let launch where it wants to be; by one thread where that cannot be."""
+    """Call an entry, and again after LARGE: with launches allowed or, where they cannot be, with one thread."""
     run, address, table = entry
     status = run(address, *arguments)
     if type(status) is int and status == LARGE:

@@ -18,6 +18,7 @@ NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, ONE, LIKE, STRIDED, RETURN, SCALARS = 
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
+_MADE: list[np.ndarray] = []
 
 
 @functools.cache
@@ -38,9 +39,6 @@ def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     made = np.array([*known, *scalars, 0], np.int64)
     _MADE.append(made)  # two threads may make it at once, and compiled code goes by the addresses of both
     return made
-
-
-_MADE: list[np.ndarray] = []
 
 
 @intrinsic

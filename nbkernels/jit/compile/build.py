@@ -77,9 +77,8 @@ def keep(place: Place, library, native: str, since: float, entry: str = "", link
     if any(each.consts for each in environments):
         raise NotImplementedError(f"{library.name} reads Python objects")
     again = tuple(library._reload_init)  # now that all is linked it has those of what it calls, too
-    names, bitcode = tuple(each.env_name for each in environments), b""
-    if linkable:
-        bitcode = library.module(True).as_bitcode()
+    names = tuple(each.env_name for each in environments)
+    bitcode = library.module(True).as_bitcode() if linkable else b""
     parts = load.Parts(code, entry, native, names, again, place.name, bitcode)
     content = load.dump(parts)
     packaged = load.dump(parts._replace(code=cross.machine_code(library))) if levels.building else None
