@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import importlib
 import sys
 import threading
@@ -18,8 +19,8 @@ import numpy as np
 from .shield import importing, in_children, start
 
 CALL, RECORD = "nbkernels.calls.call", "nbkernels.calls.record"  # by name, once a call is to be made again
-_asked: dict[str, bool] = {}  # calls, as lines of a record -> whether what they need is there
-_waiting: list = []  # of these, which are still to be made
+_asked: dict[str, bool] = {}  # calls, as lines of a record, and other work -> whether it is done
+_waiting: list = []  # of these, which are still to be done, and how
 _lock = threading.Condition()
 _thread: int | None = None  # the thread that makes them, while there are any
 _ending = False
@@ -50,20 +51,33 @@ def made(frame) -> bool:
     """Whether what later calls need is there, of the public call that leads to a frame; else it is on its way. True
     where the call cannot be made again: of a function without a name, say."""
     line = importlib.import_module(RECORD).call_of(frame)
-    with _lock:
-        if line not in _asked:
-            _asked[line] = _ending or not _ask(line)
+    if line in _asked:
         return _asked[line]
-
-
-def _ask(line: str) -> bool:
-    """Whether the thread will make the call."""
-    global _thread
-    call = importlib.import_module(CALL)
+    module = importlib.import_module(CALL)
     try:
-        _waiting.append((line, call.Call.parse(line)))
-    except call.Unfit:
-        return False
+        return done(line, functools.partial(_again, module.Call.parse(line)))
+    except module.Unfit:
+        return True
+
+
+def _again(call) -> None:
+    function, args, keywords = call.made()
+    for _ in range(2):  # the second is the first one of its layout that needs no checks
+        function(*args, **keywords)
+
+
+def done(key: str, work) -> bool:
+    """Whether `work()` of a key is done, or cannot be; else the thread will do it."""
+    with _lock:
+        if key not in _asked:
+            _asked[key] = _ending or not _ask(key, work)
+        return _asked[key]
+
+
+def _ask(key: str, work) -> bool:
+    """Whether the thread will do the work."""
+    global _thread
+    _waiting.append((key, work))
     if _thread is None:
         _thread = 0  # until it says which one it is
         try:
@@ -84,14 +98,12 @@ def _work() -> None:
                 _thread = None
                 _lock.notify_all()
                 return
-            line, call = _waiting.pop(0)
-        # What the call raises its caller has seen, or will see: it is made there once more.
-        with contextlib.suppress(Exception, Ended), np.errstate(all="ignore"):
-            function, args, keywords = call.made()
-            with contextlib.nullcontext() if "numba" in sys.modules else importing():
-                for _ in range(2):  # the second is the first one of its layout that needs no checks
-                    function(*args, **keywords)
-        _asked[line] = True
+            key, work = _waiting.pop(0)
+        # What a call raises its caller has seen, or will see: it is made there once more.
+        imported = contextlib.nullcontext() if "numba" in sys.modules else importing()
+        with contextlib.suppress(Exception, Ended), np.errstate(all="ignore"), imported:
+            work()
+        _asked[key] = True
 
 
 def proceed() -> None:

@@ -8,10 +8,12 @@ for them: where that returns None nothing is done, and the general path looks ag
 from __future__ import annotations
 
 import functools
+import itertools
 from importlib import import_module
 
 import numpy as np
 
+from . import background, first_calls
 from .dispatch import arrays
 from .dispatch.adapter import library
 from .threads import LIMITS, own_number
@@ -212,10 +214,12 @@ def of_torch():
         others = (adapter.dtype(bfloat16),)
     except TypeError:  # without ml_dtypes
         others = ()
-    words = views.words_of(torch.Tensor, others)
-    if words is None:
+    usual = _usual(**seen, few=scope["few"], flaw=scope["flaw"])
+    told = views.lender(torch.Tensor, others, given, scope["written"], usual, "requires_grad", "is_neg")
+    if told is None:
         return scope, "lend({0})"
-    return scope | dict(words=words.ctypes.data, view=views.view_entry(), kept=words), VIEW
+    lender, kept = told
+    return scope | dict(words=lender.buffer_info()[0], view=views.view_entry(), lender=lender, kept=kept), VIEW
 
 
 OTHERS = frozenset((bool, int, float, complex, str, tuple))  # arguments of a call that are no arrays
@@ -266,4 +270,38 @@ def tensors(op, types, fast, again):
         return None
     scope, view = found
     out = OUT.format(view.format("out"))
-    return made(op, types, fast, scope, view, watched=WATCHED, out=out, again=again, sealed=SEALED, run=NARROW)
+    plain = all(cls is library("torch").Tensor for cls in types if lends(cls))
+    usual, watched = view == VIEW and op.structured and plain, WATCHED
+    if usual:
+        scope |= dict(calls=itertools.count(1), many=first_calls.CALLS + 1, ask=functools.partial(_ask, op))
+        watched = f"(next(calls) == many and ask()) or {WATCHED}"
+    lent = made(op, types, fast, scope, view, watched=watched, out=out, again=again, sealed=SEALED, run=NARROW)
+    if usual:
+        lent.quick = functools.partial(_quick, fast, lent, scope["lender"])
+    return lent
+
+
+def _usual(tracing, modes, forward, few, flaw, limits=LIMITS):
+    """A function of out: whether a call is no one's to see, may have the threads that there are, and can write it."""
+
+    def usual(out):
+        watched = tracing() or modes() or forward._current_level >= 0
+        return not watched and few() >= limits[1] and (out is None or not flaw(out))
+
+    return usual
+
+
+def _ask(op) -> None:
+    """Calls of an op with tensors are no first ones any more: have their compiled function soon."""
+    views = import_module(VIEWS)
+    background.done(f"{op.schema.full_name} of tensors", lambda: (views.lent_entry(), op.forget()))
+
+
+def _quick(fast, lent, lender):
+    """The compiled function of tensors that calls `fast`, or its compiled entry, and of anything unusual `lent`; None
+    where it would have to be compiled for a first call."""
+    views = import_module(VIEWS)
+    if not views.at_hand():
+        return None
+    entry = fast.direct() if hasattr(fast, "direct") else None
+    return views.lent(entry or fast, fast, lent, lender)

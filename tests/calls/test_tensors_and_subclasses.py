@@ -1,8 +1,14 @@
 """Tensors and subclasses of ndarray on the fast paths: which calls take them, and that what comes out is what the
 general path makes of them."""
 
+import resource
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
+from types import BuiltinFunctionType
 
 import numpy as np
 import pytest
@@ -196,6 +202,111 @@ def test_dtypes_of_tensors(dtype, monkeypatch):
         assert torch.equal(found, expected)
 
 
+def compiled_call(op, call):
+    """An op's compiled function of tensors, after calls that it needs to be found."""
+    import torch
+
+    for _ in range(2):  # the first compiles what it calls, and has it looked for anew
+        call()
+    found = LIBRARY[op].entries[torch.Tensor]
+    assert type(found) is BuiltinFunctionType
+    return found
+
+
+@needs_torch
+def test_compiled_calls_leave_nothing_behind():
+    """References to operands, views, results and dtypes; memory, which any thread may let go."""
+    import torch
+
+    x, y, zero = torch.ones(64, 1024), torch.ones(64, 1024), torch.ones(())
+    calls = {
+        "add": (lambda: nb.add(x, y)),
+        "mm": (lambda: nb.mm(x, y.T)),
+        "dot": (lambda: nb.dot(x[0], y[0])),
+        "exp": (lambda: nb.exp(zero)),
+        "sum_to": (lambda: nb.sum_to(x, x.shape)),
+    }
+    for op, call in calls.items():
+        compiled_call(op, call)
+        counted = x, y, zero, np.dtype("f4"), np.ndarray
+        before, size = list(map(sys.getrefcount, counted)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(1000):
+            result = call()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(result.sum).result()
+        del result
+        more = [after - count for after, count in zip(map(sys.getrefcount, counted), before)]
+        assert max(map(abs, more)) < 100, (op, more)  # others count types, too
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size < 100 << 10, op  # KiB; results would be 256 MB
+
+
+@needs_torch
+def test_results_of_compiled_calls_are_torchs_own(monkeypatch):
+    """Memory of their own, which a thread without the GIL frees, strides, modes; and errors as they are."""
+    import torch
+
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    found = nb.add(x.permute(2, 0, 1), 1)
+    compiled_call("multiply", lambda: nb.multiply(x, x))
+    assert found.stride() == torch.add(x.permute(2, 0, 1), 1).stride()
+    assert found.data_ptr() != x.data_ptr()
+    leaf = nb.multiply(x, 2).requires_grad_()
+    (leaf * leaf).sum().backward()  # in a thread of torch's
+    assert leaf.grad.equal(4 * x)
+    with pytest.raises(ArgumentError, match="requires grad"):
+        nb.multiply(leaf, leaf)
+    with torch.inference_mode():
+        assert nb.multiply(x, 2).is_inference() is torch.mul(x, 2).is_inference() is True
+    empty = torch.empty(0, 3, 4)
+    assert nb.multiply(empty, empty).shape == empty.shape
+    assert nb.multiply(torch.tensor(2.0), 3).item() == 6
+    with pytest.raises(ValueError, match="broadcast"):
+        nb.multiply(x, torch.ones(5))
+    whole = torch.arange(6)
+    nb.floor_divide(whole, whole + 1)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert not nb.floor_divide(whole, 0 * whole).any()
+    called = []
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            called.append(function)
+            return function(*args, **kwargs or {})
+
+    with Watch():
+        nb.multiply(x, x)
+    assert called, "a mode saw nothing"
+
+
+@needs_torch
+def test_first_calls_of_tensors_do_not_wait_for_the_compiled_one(monkeypatch):
+    import torch
+
+    from nbkernels import background, first_calls
+    from nbkernels.jit.abi import lend
+
+    x = torch.ones(3, 5)
+    nb.subtract(x, x)
+    made = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(first_calls, "CALLS", 4)
+        patch.setattr(lend, "at_hand", made.is_set)
+        patch.setattr(lend, "lent_entry", lambda entry=lend.lent_entry: made.set() or entry())
+        patch.setattr(background, "_asked", {})
+        LIBRARY["subtract"].forget()
+        for call in range(4):
+            nb.subtract(x, x)
+            assert not made.is_set(), call
+        assert type(LIBRARY["subtract"].entries[torch.Tensor]) is not BuiltinFunctionType
+        nb.subtract(x, x)
+        assert made.wait(60)
+        while background.busy():
+            time.sleep(0.001)
+        assert nb.subtract(x, 1).equal(torch.zeros(3, 5))
+        compiled_call("subtract", lambda: nb.subtract(x, x))
+    LIBRARY["subtract"].forget()
+
+
 @needs_torch
 def test_tensors_are_written(monkeypatch):
     import torch
@@ -262,7 +373,8 @@ def test_tensors_of_inference_mode_are_written_inside_it_alone(write):
 @needs_torch
 def test_sum_to_its_own_shape_is_the_tensor():
     x = tensor()
-    assert nb.sum_to(x, (3, 4)) is x
+    for _ in range(3):  # the first finds the compiled function
+        assert nb.sum_to(x, (3, 4)) is x
 
 
 @needs_torch

@@ -124,7 +124,13 @@ RULES = {
     "watch": ("nbkernels.shield",),
     "shield": (),
     "threads": ("nbkernels.dispatch", "nbkernels.shield", "nbkernels.cpu"),
-    "tensor_calls": ("numpy", "nbkernels.dispatch", "nbkernels.threads"),
+    "tensor_calls": (
+        "numpy",
+        "nbkernels.background",
+        "nbkernels.dispatch",
+        "nbkernels.first_calls",
+        "nbkernels.threads",
+    ),
     "torch": (
         "numpy",
         "torch",

@@ -23,7 +23,7 @@ from importlib import import_module
 
 import numpy as np
 
-from ...jit.abi.address import invoke, number, pointer, set_word
+from ...jit.abi.address import INT32, asked, invoke, pointer, set_word
 from ...jit.abi.flags import given, modes, set_modes, taken
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import (
@@ -149,14 +149,14 @@ else:
 def _serve(words, place):
     """What a helper does for as long as the process lives."""
     pool, w, looks = pool_at(words), helper_at(place), 0
-    sleep(w.lock)
+    sleep(w.lock, 1)
     while w.lock != 0:
         while seen(w, STATE) != OFFERED:
             looks += 1
             if looks % SPINS == 0:
                 let_others()
             if looks >= PATIENCE and replace(w, STATE, IDLE, ASLEEP):
-                sleep(w.lock)
+                sleep(w.lock, 1)
                 looks = 0
         if replace(w, STATE, OFFERED, WORKING):
             set_modes(pool.modes)  # a thread keeps those of whoever started it, and elements would round in two ways
@@ -205,7 +205,7 @@ def _rest() -> None:
 @jit(forceinline=True)
 def own(w):
     """The calling thread's number of threads, where launches may be made: Numba's, if it has one."""
-    return number(w.count) if w.count != 0 else pointer(w.limits)[1]
+    return asked(w.count, ()) & INT32 if w.count != 0 else pointer(w.limits)[1]
 
 
 @jit(forceinline=True)
@@ -323,8 +323,5 @@ def own_number():
     if layer() == "none" or not open_up():
         return (lambda most: 0), None
     _open_words()
-    fewer, number = (
-        entry(_fewer, "int64(int64, int64)", "fewer_threads"),
-        entry(_set, "void(int64, int64)", "set_threads"),
-    )
-    return functools.partial(fewer, WORDS), functools.partial(number, WORDS)
+    fewer = functools.partial(entry(_fewer, "int64(int64, int64)", "fewer_threads"), WORDS)
+    return fewer, functools.partial(entry(_set, "void(int64, int64)", "set_threads"), WORDS)

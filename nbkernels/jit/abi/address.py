@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ..compile.lazy import cgutils, emits, intrinsic, types
+from ..compile.lazy import cgutils, emits, intrinsic, named, types
 from ..ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, join, library
 
 
@@ -127,13 +127,6 @@ def pointer(builder, address):
     return builder.inttoptr(address, I64.as_pointer())
 
 
-@emits("int64(int64)")
-def number(builder, address):
-    """What the C function int32() at `address` returns."""
-    kind = ir.FunctionType(ir.IntType(32), [])
-    return builder.sext(builder.call(builder.inttoptr(address, kind.as_pointer()), []), I64)
-
-
 @emits("int64(int64, int64, int64, float64, float64)")
 def answered(builder, words, otherwise, context, beta, alpha):
     """What the C function whose address is the first word answers, given the second and these; or `otherwise`, if the
@@ -163,6 +156,25 @@ def _call(context, builder, signature, args, result):
 def invoke(typing, address, arguments):
     """Call the C function at `address`, which returns nothing, with numbers: float64 as they are, others as int64."""
     return types.void(types.int64, arguments), lambda *emission: _call(*emission, VOID)
+
+
+INT32 = 0xFFFFFFFF  # what an int32 is of a word: `asked & INT32` where a C function returns one that is not negative
+
+
+def c_function(name: str, kind: str):
+    """An intrinsic with this signature, of int64 alone, that calls the C function of that name."""
+    result, _, given = kind.partition("(")
+
+    def emit(context, builder, signature, args):
+        value = library(builder, name, VOID if result == "void" else I64, *args)
+        return context.get_dummy_value() if result == "void" else value
+
+    def call(typing, *given):
+        from ..compile.known import signature
+
+        return signature(kind), emit
+
+    return named(call, name, [f"value_{i}" for i in range(given.count("int64"))])
 
 
 @intrinsic

@@ -7,7 +7,8 @@ import sys
 from llvmlite import ir
 
 from ..compile.lazy import cgutils, emits
-from ..ir.vector import I8, I32, I64, VOID, library
+from ..ir.vector import I32, I64, library
+from .address import c_function
 
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
 CORES = 1024  # of a machine, as C libraries count them
@@ -60,7 +61,7 @@ def wait(builder, words, index, value):
 
 
 def _pass(builder):
-    """Let another thread run: the one waited for may have no core."""
+    """Let another thread run on this core, if one waits for it: the one waited for may have none."""
     if sys.platform != "win32":
         library(builder, "sched_yield", I32)
 
@@ -84,22 +85,13 @@ def replace(builder, words, index, old, new):
     return builder.extract_value(builder.cmpxchg(place, old, new, "acq_rel", "acquire"), 1)
 
 
-@emits("void()")
-def let_others(builder):
-    """Let another thread run on this core, if one waits for it."""
-    _pass(builder)
-
-
-@emits("void(int64)")
-def sleep(builder, lock):
-    """Until somebody wakes who sleeps at the lock, one of Python's plain ones, which need no GIL."""
-    library(builder, "PyThread_acquire_lock", I32, builder.inttoptr(lock, I8.as_pointer()), I32(1))
-
-
-@emits("void(int64)")
-def wake(builder, lock):
-    """Wake who sleeps there, or is about to."""
-    library(builder, "PyThread_release_lock", VOID, builder.inttoptr(lock, I8.as_pointer()))
+let_others = emits("void()")(_pass)
+# Sleep until somebody wakes who sleeps at the lock, one of Python's plain ones, which need no GIL: sleep(lock, 1); wake
+# who sleeps there, or is about to.
+sleep, wake = (
+    c_function("PyThread_acquire_lock", "void(int64, int64)"),
+    c_function("PyThread_release_lock", "void(int64)"),
+)
 
 
 @emits("void(int64)")
@@ -119,13 +111,5 @@ def keep_off(builder, thread):
             library(builder, "sched_setaffinity", I32, builder.trunc(thread, I32), I64(CORES // 8), cores)
 
 
-@emits("int64()")
-def release(builder):
-    """Give the GIL away, from code that holds it; what `reacquire` needs."""
-    return builder.ptrtoint(library(builder, "PyEval_SaveThread", I8.as_pointer()), I64)
-
-
-@emits("void(int64)")
-def reacquire(builder, state):
-    """Wait for the GIL again."""
-    library(builder, "PyEval_RestoreThread", VOID, builder.inttoptr(state, I8.as_pointer()))
+# Give the GIL away, from code that holds it: release() is what `reacquire` needs, which waits for it again.
+release, reacquire = c_function("PyEval_SaveThread", "int64()"), c_function("PyEval_RestoreThread", "void(int64)")

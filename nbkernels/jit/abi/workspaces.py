@@ -8,14 +8,15 @@ without memory the thread waits until another one releases its workspace.
 
 from __future__ import annotations
 
-from ..compile.lazy import emits, jit
-from ..ir.vector import I64, VOID, library
-from .address import pointer, set_word, static, word
+from ..compile.lazy import jit
+from .address import c_function, pointer, set_word, static, word
 from .sharing import exchange, let_others, replace, seen
 
 MOST = 16
 TABLE = 8 * (1 + MOST)  # bytes: whether the function's own room is taken; the addresses of those that wait, or 0
 LINE = 64  # bytes of a cache line, at which a room begins
+# Python's allocator that needs no GIL: an address, or 0.
+_allocate, _free = c_function("PyMem_RawMalloc", "int64(int64)"), c_function("PyMem_RawFree", "void(int64)")
 
 
 @jit(forceinline=True)
@@ -77,15 +78,3 @@ def allocate(size):
 def free(room):
     """The system has them back."""
     _free(word(room - 8))
-
-
-@emits("int64(int64)")
-def _allocate(builder, size):
-    """Address of memory from Python's allocator that needs no GIL, or 0."""
-    return library(builder, "PyMem_RawMalloc", I64, size)
-
-
-@emits("void(int64)")
-def _free(builder, memory):
-    """Give it back."""
-    library(builder, "PyMem_RawFree", VOID, memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import operator
 
@@ -13,7 +12,6 @@ from numba import types
 from ..ir.vector import I64
 from .infer import COMPARED, Memory, direct
 from .numba_internals import PyCallWrapper, cgutils, do_minmax, errors, ir, lowering
-from .ssa import variables
 
 
 class Vectorcall(PyCallWrapper):
@@ -59,19 +57,6 @@ class Lower(lowering.Lower):
         function = IRFunction(module, kind, described.llvm_func_name)
         Vectorcall(self.context, module, function, described, self.env, self.call_helper, release_gil).build()
         self.library.add_ir_module(module)
-
-    def _find_singly_assigned_variable(self):
-        """Find the variables that need no memory: assigned once, and read in that block only."""
-        assigned, outside = collections.Counter(), set()
-        for block in self.blocks.values():
-            here = set()
-            for each in block.body:
-                outside.update(read.name for read in variables(each) if read.name not in here)
-                if isinstance(each, ir.Assign):
-                    here.add(each.target.name)
-                    assigned[each.target.name] += 1
-        self._singly_assigned_vars = {name for name, n in assigned.items() if n == 1 and name not in outside}
-        self._blk_local_varmap = {}
 
     def lower_block(self, block):
         try:

@@ -10,38 +10,7 @@ import collections
 from .numba_internals import build_definitions, compute_cfg_from_blocks, ir, register_pass, ssa, untyped_passes
 
 
-def variables(instruction) -> list[ir.Var]:
-    """Variables that an instruction or an expression reads; Numba's `list_vars` goes through everything it knows."""
-    if isinstance(instruction, ir.Assign):
-        instruction = instruction.value
-    if isinstance(instruction, ir.Var):
-        return [instruction]
-    if isinstance(instruction, ir.Expr):
-        values = instruction._kws.values()
-    elif isinstance(instruction, ir.Const | ir.Global | ir.FreeVar | ir.Arg | ir.Jump):
-        return []
-    else:
-        return instruction.list_vars()
-    return list(_among(values))
-
-
-def _among(values):
-    for each in values:
-        if isinstance(each, ir.Var):
-            yield each
-        elif isinstance(each, list | tuple):
-            yield from _among(each)
-        elif isinstance(each, dict):
-            yield from _among(each.values())
-
-
-class _Variables:
-    """As Numba's rewriting asks for them."""
-
-    get = staticmethod(variables)
-
-
-def _reassigned(blocks, graph):
+def _reassigned(blocks, graph, lists):
     """{variable to make several of: the blocks that name it}"""
     assigned, read = collections.defaultdict(list), collections.defaultdict(set)
     for label, block in blocks.items():
@@ -49,7 +18,7 @@ def _reassigned(blocks, graph):
             target = each.target.name if isinstance(each, ir.Assign) else None
             if target is not None:
                 assigned[target].append(label)
-            for variable in variables(each):
+            for variable in lists.get(each):
                 if variable.name != target:
                     read[variable.name].add(label)
     above = graph.dominators()
@@ -68,13 +37,13 @@ class SSA(untyped_passes.ReconstructSSA):
     def run_pass(self, state):
         blocks = state.func_ir.blocks
         graph = compute_cfg_from_blocks(blocks)
-        borders = ssa._iterated_domfronts(graph)
-        for name, labels in _reassigned(blocks, graph).items():
+        borders, lists = ssa._iterated_domfronts(graph), ssa._CacheListVars()
+        for name, labels in _reassigned(blocks, graph, lists).items():
             states = dict(ssa._make_states(blocks), varname=name, defmap=collections.defaultdict(list))
             self._rewrite(blocks, labels, states, ssa._FreshVarHandler())
             states.update(phimap=collections.defaultdict(list), cfg=graph)
             states["phi_locations"] = ssa._compute_phi_locations(borders, states["defmap"])
-            self._rewrite(blocks, labels, states, ssa._FixSSAVars(_Variables))
+            self._rewrite(blocks, labels, states, ssa._FixSSAVars(lists))
             for label, phis in states["phimap"].items():
                 blocks[label].body = phis + blocks[label].body
         self._patch_locals(state)
@@ -83,6 +52,5 @@ class SSA(untyped_passes.ReconstructSSA):
 
     @staticmethod
     def _rewrite(blocks, labels, states, handler):
-        blocks.update(
-            ssa._run_block_rewrite({label: blocks[label] for label in blocks if label in labels}, states, handler)
-        )
+        some = {label: blocks[label] for label in blocks if label in labels}
+        blocks.update(ssa._run_block_rewrite(some, states, handler))

@@ -1,8 +1,4 @@
-"""A hash of the library's sources: of their code, without comments, docstrings and blank lines.
-
-Syntax trees would say it, but to parse all sources takes 0.7 s, and this is asked for at a process's first call. One
-regular expression reads them in 8 to 14 ms (2026-11), as strings and comments are all that it must tell apart. A
-change of layout within a statement counts as one of meaning.
+"""A hash of the library's sources, which a process asks for at its first call.
 
 The package may lie in a zip, which importlib.resources reads, or be there without its sources, as in a frozen program:
 then the hash is of the code objects that its modules are made of.
@@ -12,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import pkgutil
-import re
 import sys
 from collections.abc import Iterator
 from importlib import resources
@@ -25,20 +20,6 @@ _PACKAGE = __name__.partition(".")[0]
 ROOMS = "jit", "cpu", "cuda", "scalar", "elementary"
 MODULES = "dtypes.py", "operations.py", "problem.py", "quantized/layout.py", "strides.py"
 OF_CUDA = ("cuda", "scalar", "elementary"), (*MODULES, "jit/ir/kind.py")  # CUDA's kernels alone
-
-COMMENT = ord("#")
-
-_LITERALS = re.compile(
-    rb'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
-    rb"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
-    rb'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    rb"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
-    rb"|\#[^\n]*",
-    re.DOTALL,
-)
-# What stands before a docstring: comments alone, or the line before, which ends in a colon.
-_OPENING = re.compile(rb"(?:[ \t]*(?:#.*)?\n)*[rR]?")
-_HEADER = re.compile(rb"[ \t]*(?:def |async def |class |\)).*:[ \t]*(?:#.*)?\n[ \t]*[rR]?")
 
 
 def files(rooms=ROOMS, modules=MODULES) -> list[tuple]:
@@ -74,8 +55,8 @@ def _below(modules) -> Iterator[tuple[str, CodeType]]:
 
 
 def digest(rooms=ROOMS, modules=MODULES) -> str:
-    """Hash of the meaning of them all, each under its name; an OSError where there is neither source nor code."""
-    found = [(name, meaning(file.read_bytes())) for name, file in files(rooms, modules)]
+    """Hash of them all, each under its name; an OSError where there is neither source nor code."""
+    found = [(name, file.read_bytes()) for name, file in files(rooms, modules)]
     found = found or [(name, repr(_plain(code)).encode()) for name, code in codes(rooms, modules)]
     if not found:
         raise FileNotFoundError(f"{_PACKAGE} is here without sources and without code objects")
@@ -97,28 +78,3 @@ def _plain(value):
     names = value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars
     counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags
     return value.co_code, names, counts, getattr(value, "co_exceptiontable", b""), _plain(value.co_consts)
-
-
-def meaning(source: bytes) -> bytes:
-    """The source without what changes no code. A docstring in another form than three double quotes that stand alone
-    on their lines, right below the line that ends in a colon, stays: what is kept needlessly costs a compilation, what
-    goes wrongly would load the wrong code."""
-    source = source.replace(b"\r\n", b"\n")
-
-    def kept(match):
-        text = match[0]
-        if text[0] == COMMENT or (text[:3] == b'"""' and _documents(source, *match.span())):
-            return b""
-        return text.replace(b"\n", b"\0") if b"\n" in text else text  # lines of a string are no lines of code
-
-    lines = _LITERALS.sub(kept, source).split(b"\n")
-    return b"\n".join([line for line in map(bytes.rstrip, lines) if line])
-
-
-def _documents(source, start, end):
-    """Whether the string from start to end is a docstring."""
-    if source[end : end + 1] not in (b"\n", b""):
-        return False
-    line = source.rfind(b"\n", 0, start)
-    header = line >= 0 and _HEADER.fullmatch(source, source.rfind(b"\n", 0, line) + 1, start)
-    return bool(header or _OPENING.fullmatch(source, 0, start))
