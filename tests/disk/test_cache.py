@@ -14,13 +14,15 @@ import subprocess
 import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core import errors
 
-from nbkernels.jit.abi import new_arrays
+from nbkernels.jit.abi.record import lasting
 from nbkernels.jit.compile import cache as compiler
 from nbkernels.jit.compile.lazy import subroutine, types
 from nbkernels.jit.compile.routine import ir_function
@@ -507,13 +509,23 @@ def test_what_python_reads_of_an_entry_is_never_freed():
     assert made() is not None
 
 
-def test_words_that_compiled_code_knows_by_their_address_stay():
-    """Where two threads make them at once, a cache keeps one, and tables have the addresses of both."""
-    first = weakref.ref(new_arrays.words())
-    new_arrays.words.cache_clear()
-    new_arrays.words()
+def test_what_compiled_code_knows_by_its_address_is_one_and_stays():
+    """Threads that ask first at once, each of which makes it, get the same; it outlives what empties the cache."""
+    both = threading.Barrier(2)
+
+    @lasting
+    def made(number):
+        both.wait(60)
+        return np.zeros(number)
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(made, (5, 5))
+    assert one is other is made(5)
+    kept = weakref.ref(one)
+    made.cache_clear()
+    del one, other
     gc.collect()
-    assert first() is not None
+    assert kept() is not None
 
 
 def test_a_function_in_a_loop_may_not_raise():

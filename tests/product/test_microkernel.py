@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from nbkernels.cpu.gemm import kernels, microkernel, tiny
+from nbkernels.cpu.gemm import microkernel, tiny
 from nbkernels.cpu.gemm.blocking import small
 from nbkernels.jit.compile.compiler import Library
 from nbkernels.jit.compile.routine import routine
@@ -137,4 +137,3 @@ def test_threads_that_ask_first_at_the_same_time_share_a_table():
     tile = small("float32")
     for made in (microkernel.table, tiny.table):
         assert made.__wrapped__(tile).words is made.__wrapped__(tile).words is made(tile).words
-    assert kernels.ready.__wrapped__(tile) is kernels.ready.__wrapped__(tile) is kernels.ready(tile)

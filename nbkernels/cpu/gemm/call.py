@@ -8,7 +8,7 @@ import functools
 
 from ...jit.abi.address import asked, copy, invoke, peek, pointer, poke, scratch, set_word
 from ...jit.abi.ndarray import data, ndim
-from ...jit.abi.record import Record, address
+from ...jit.abi.record import Record, address, lasting
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
@@ -221,7 +221,7 @@ def checked() -> int:
     return compiled(product, "int64(int64, int64, int64, int64, int64, float64, float64, int64)", "product_checked")
 
 
-@functools.cache
+@lasting
 def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     """The address of a PLAN, and what must live while it is read: of jitted code of others, which cannot ask for a
     kernel, or of Python. `at_once`: stacks of float matrices are taken at once though nobody can ask."""

@@ -14,9 +14,8 @@ from ...jit.compile.lazy import jit
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs
-from .blocking import small
 from .context import WORDS, grid, matrices, part, sub, up
-from .plan_entry import Door, available
+from .plan_entry import available, doors
 from .store import ending
 
 
@@ -67,8 +66,5 @@ def _lacking(tile, f, need):
     return lacking(tile, stop, need > 0, 1, min(f.m, tile.mr), f.m, f.n, f.csb, True)
 
 
-@functools.cache
-def door(dtype: str) -> Door:
-    """The path's products of a dtype: out = alpha * a @ b + beta * x for k <= 512, as `packed` does it for any k."""
-    tile = small(dtype)
-    return Door(tile, _columns(tile), _plan, "columns", lacking=_lacking)
+# out = alpha * a @ b + beta * x for k <= 512, as `packed` does it for any k.
+door = doors(_columns, _plan, "columns", lacking=_lacking)

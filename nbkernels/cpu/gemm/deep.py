@@ -21,11 +21,11 @@ from ...jit.ir.vector import LINE
 from ..gemv.axpyf import TOGETHER, columns_of_several, group
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
-from .blocking import SEGMENT, small
+from .blocking import SEGMENT
 from .context import NEXT, WORDS, matrices
 from .pack import pack_alone
 from .paths import BRIEF
-from .plan_entry import Door, available
+from .plan_entry import available, doors
 from .store import finish
 from .tiny import HEIGHT, tall, tiny_any, tiny_long, twins
 
@@ -215,8 +215,5 @@ def _end(tile, f):
         finish(tile, (m, n), chains, (planes, n), s == 0, s == segments - 1, c, x, alpha, beta)
 
 
-@functools.cache
-def door(dtype: str) -> Door:
-    """The path's products of a dtype: out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
-    tile = small(dtype)
-    return Door(tile, _deep(tile), _plan, "deep", end=_end)
+# out = alpha * a @ b + beta * x, as `packed` does it for any shape.
+door = doors(_deep, _plan, "deep", end=_end)

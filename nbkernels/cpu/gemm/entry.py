@@ -126,7 +126,7 @@ def small_entry():
 def small_table(dtype: str, kind=np.ndarray):
     """The entry's first argument is the address of these words. `kind`: of the arrays that it takes and makes."""
     t, tile = TABLE.array(), small(dtype)
-    t.launch, t.numpy = threads.WORDS, new_arrays.words(kind=kind).ctypes.data
+    t.launch, t.numpy = threads.WORDS, new_arrays.words(True, kind).ctypes.data
     t.mr, t.nr, t.lanes, t.itemsize, t.narrow = tile.mr, tile.nr, tile.lanes, tile.itemsize, tile.narrow
     return t
 

@@ -209,7 +209,7 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     factors = np.array([alpha, beta, 1 if beta == 0 else -1, beta], chain)
     c.numpy, c.launch, c.dtype, c.mixed = new_arrays.words().ctypes.data, threads.WORDS, id(dtype), mixed
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
-    plans = [plan(each, asks=True) for each in (kind, of_depth(kind, SHALLOW))]  # its cache may keep another thread's
+    plans = [plan(each, True) for each in (kind, of_depth(kind, SHALLOW))]
     c.plan, c.shallow = (address for address, *_ in plans)
     c.alone, c.single = ASKED if by_itself(kind) else 0, largest_single(kind)
     told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))

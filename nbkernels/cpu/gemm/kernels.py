@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...jit.abi.address import invoke, peek, pointer
-from ...jit.abi.record import Record
+from ...jit.abi.record import Record, lasting
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from ..gemv import other_dtypes
@@ -34,13 +34,12 @@ tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 # multiplies, TINY + a place in tiny.py's table, or STACKS + a kernel of stacks.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, COLUMN, ROW, MULTIPLIER = range(7)
 PACKS, TINY, STACKS = 1 << 12, 1 << 16, 1 << 17
-_READY: dict = {}
 
 
-@functools.cache
+@lasting
 def ready(tile):
-    """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
-    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1 + NATIVE, np.int64))
+    """A tile's kernels, by these numbers: 0 until they are compiled."""
+    return np.zeros(MULTIPLIER + 1 + NATIVE, np.int64)
 
 
 @plain

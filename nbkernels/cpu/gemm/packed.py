@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import copy, pointer, scratch
-from ...jit.abi.record import Record
+from ...jit.abi.record import Record, lasting
 from ...jit.ir.amx import ROWS
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import LINE
@@ -120,23 +120,18 @@ def _whole(tile):
     return whole_call(run, f"gemm_packed_whole_{tile}")[1]
 
 
-_tables: list = []  # every one that was made: compiled code may still read those before new winners (invalidate.py)
-
-
-@functools.cache
+@lasting  # compiled code may still read those before new winners (invalidate.py)
 def _table(dtype):
-    """The table of `whole`."""
+    """The table of `whole`, and what it tells of."""
     kind = kind_of(dtype, dtype, dtype)
     cuts = [tiles_of(kind, which) for which in range(SLOTS)]
     words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
     own = [(each.ctypes.data, ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
     slots = np.array(own, np.int64)
-    table = np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64)
-    _tables.append((table, slots, words))
-    return table
+    return np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64), slots, words
 
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call, and its first argument."""
     threads.open_up()
-    return _whole(small(dtype)), _table(dtype).ctypes.data
+    return _whole(small(dtype)), _table(dtype)[0].ctypes.data

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit.abi.address import invoke, pointer, poke, scratch
+from ...jit.abi.record import lasting
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DONE, LACKING, WANTED
 from ..runtime.workspace import ROOMS, acquire, release, room, without
+from .blocking import small
 from .context import TASKS, WORDS, words_at
 from .kernels import supply
 from .paths import SERIAL
@@ -46,6 +48,17 @@ def whole_call(run, name: str):
     """A path's whole call, run(table, words, beta, alpha), where the words tell checked arrays (`operands`), which may
     be changed: from Python, and its address, by which small products' entry goes on to it."""
     return both(run, "int64(int64, int64, float64, float64)", name)
+
+
+def doors(kernel, plan, name: str, **more):
+    """A function of a dtype: a path's products of it, whose jobs kernel(tile) does."""
+
+    @lasting
+    def door(dtype: str) -> Door:
+        tile = small(dtype)
+        return Door(tile, kernel(tile), plan, name, **more)
+
+    return door
 
 
 class Door:

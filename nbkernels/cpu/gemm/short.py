@@ -15,11 +15,10 @@ from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..runtime.status import LARGE
-from .blocking import small
 from .context import NEXT, WORDS, matrices, sub, up
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
-from .plan_entry import Door, available
+from .plan_entry import available, doors
 from .store import MEMORY, PARTIAL, ending, finish
 
 # f32 16x2048x512, one thread, us: 747 with panels for all columns of a job, packed before they are used, so 665, 660,
@@ -104,9 +103,5 @@ def _plan(tile, f, table):
     return f.workers * _room(tile, f.m, f.k, f.nb)
 
 
-@functools.cache
-def door(dtype: str) -> Door:
-    """The path's products of a dtype: out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed`
-    does it for any shape."""
-    tile = small(dtype)
-    return Door(tile, _short(tile), _plan, "short")
+# out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed` does it for any shape.
+door = doors(_short, _plan, "short")

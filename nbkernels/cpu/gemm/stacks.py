@@ -17,7 +17,7 @@ from .context import up
 from .even import suits
 from .kernels import MULTIPLIER, STACKS, supply
 from .kernels import TINY as LINES
-from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
+from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, seen
 from .stacks_float import EVEN, NONE, ONE_BLOCK, STACK, TINY, TURNED, VECTOR, WAYS, bytes_of, job, lacking, pairs
 from .tiny import every, known
 
@@ -111,18 +111,11 @@ def whole(tile) -> int:
 def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] | None:
     """('tiny', 'small', 'even' or 'vectors', threads) of a stack that has a path of its own, None where each product
     goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty."""
-    (count, m, n), k, tile, f = out.shape, a.shape[2], small(dtype), STACK.array()
-    size, large = tile.itemsize, m * n * k > ALONE
-    if not served(m, n, k, size, caches()[1]) or (large and not even_over(count, workers)):
+    count, tile, f = len(out), small(dtype), STACK.array()
+    f.m, f.n, f.k, f.rsa, f.csa, f.rsb, f.csb, f.csc = seen(out, x, a, b)  # rows that are contiguous, x's too, or not
+    f.count, f.unit, f.x, f.csx, large = count, alpha == 1, x is not None, f.csc, f.m * f.n * f.k > ALONE
+    if not served(f.m, f.n, f.k, tile.itemsize, caches()[1]) or (large and not even_over(count, workers)):
         return None
-    swap = abs(out.strides[2]) != size and abs(out.strides[1]) == size
-    turn = slice(None, None, -1 if swap else 1)
-    (f.m, f.n), f.k, f.count, f.unit = (n, m) if swap else (m, n), k, count, alpha == 1
-    for operand, each in ("a", b if swap else a), ("b", a if swap else b), ("c", out):
-        for name, along in zip(("rs", "cs"), each.strides[1:][turn]):
-            setattr(f, name + operand, along // size)
-    if x is not None:
-        f.x, f.csx = 1, steps(x)[turn][1] // size
     f.each, way = job(tile, f), chosen(tile, f)
     if way == NONE:
         return None

@@ -13,13 +13,12 @@ from ...jit.abi.address import peek, scratch
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..runtime.status import DECLINED, LARGE
-from .blocking import small
 from .context import WORDS, grid, part, up
 from .ger import outer
 from .kernels import TINY
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
-from .plan_entry import Door, available
+from .plan_entry import available, doors
 from .stacks_float import by_rows, lacking_by_rows
 from .tiny import known, tall
 
@@ -91,9 +90,6 @@ def _lacking(tile, f, need):
     return TINY + at if at >= 0 else -1
 
 
-@functools.cache
-def door(dtype: str) -> Door:
-    """The path's products of a dtype: out = alpha * a @ b + beta * x for k <= 512 and rows of out and x that are
-    contiguous; DECLINED, with nothing done, if not."""
-    tile = small(dtype)
-    return Door(tile, _thin(tile), _plan, "thin", lacking=_lacking)
+# out = alpha * a @ b + beta * x for k <= 512 and rows of out and x that are contiguous; DECLINED, with nothing done,
+# if not.
+door = doors(_thin, _plan, "thin", lacking=_lacking)

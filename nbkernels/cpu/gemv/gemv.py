@@ -8,6 +8,7 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import scratch
+from ...jit.abi.record import lasting
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
@@ -65,7 +66,7 @@ def _entry(dtype: str):
     return both(run, "int64(int64, int64, float64, float64)", f"gemv_{tile}")
 
 
-@functools.cache
+@lasting
 def _known(dtype: str):
     run, address = _entry(dtype)
     return address, jobs.known(run, jobs.work(small(dtype), _sums, "gemv"))

@@ -13,7 +13,7 @@ import numpy as np
 from ...jit.abi.address import asked, invoke, pointer, scratch
 from ...jit.abi.flags import given, taken
 from ...jit.abi.ndarray import HEADER, SHAPE, STRIDES, header_at
-from ...jit.abi.record import Record
+from ...jit.abi.record import Record, lasting
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
@@ -167,10 +167,10 @@ def products() -> int:
     return compiled(_products, SIGNATURE, "inner_products")
 
 
-@functools.cache
+@lasting
 def _plan(kind: Kind):
     """Make what `checked` takes of a kind: its plan, and factors of 1 and 0; and what must live while they are read."""
-    words, factors = plan(kind, at_once=True), np.array([1, 0, 1, 0], kind.chain)
+    words, factors = plan(kind, False, True), np.array([1, 0, 1, 0], kind.chain)
     return words[0], factors.ctypes.data, words, factors
 
 

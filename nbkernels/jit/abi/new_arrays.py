@@ -7,22 +7,21 @@ then the address of the type of each of NumPy's scalars and that of its dtype, a
 from __future__ import annotations
 
 import ctypes
-import functools
 
 import numpy as np
 from llvmlite import ir
 
 from ..compile.lazy import cgutils, intrinsic, types
+from .record import lasting
 
 NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, ONE, LIKE, STRIDED, RETURN, SCALARS = range(11)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
 WRITEABLE = 0x400  # of an array's flags
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_MADE: list[np.ndarray] = []
 
 
-@functools.cache
+@lasting
 def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     """What compiled code cannot know by itself: addresses of objects and of NumPy's functions; without `numbers` it
     takes none of Python's for an operand. `kind`, a subclass of ndarray, is what it takes and makes in ndarray's place.
@@ -37,9 +36,7 @@ def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     python = (id(float), id(int), id(complex)) if numbers else (0, 0, 0)
     known = id(kind), *python, id(None), id(True), id(1), *(table[slot] for slot in _SLOTS.values())
     scalars = (id(one) for char in "?bBhHiIlLqQefdFD" for one in (np.dtype(char).type, np.dtype(char)))
-    made = np.array([*known, *scalars, 0], np.int64)
-    _MADE.append(made)  # two threads may make it at once, and compiled code goes by the addresses of both
-    return made
+    return np.array([*known, *scalars, 0], np.int64)
 
 
 @intrinsic

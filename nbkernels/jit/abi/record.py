@@ -6,6 +6,7 @@ What threads share and what one compiled function tells another stand in such wo
 
 from __future__ import annotations
 
+import functools
 from array import array
 from operator import itemgetter
 from typing import ClassVar
@@ -84,6 +85,21 @@ def _item(place, count):
             lambda words, values: memoryview(words).__setitem__(part, array("q", values)),
         )
     return property(itemgetter(place), lambda words, value: words.__setitem__(place, value))
+
+
+def lasting(make):
+    """As functools.cache, for what compiled code goes by the address of: threads that ask first at once get the same,
+    and what was made lives as long as the process, after `cache_clear` too."""
+    found, made = {}, []
+
+    def look(*key):
+        if key not in found:
+            made.append(one := make(*key))
+            return found.setdefault(key, one)
+        return found[key]
+
+    look.cache_clear = found.clear
+    return functools.update_wrapper(look, make)
 
 
 @intrinsic
