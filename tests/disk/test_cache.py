@@ -44,6 +44,7 @@ def one(x):
 assert entry(one, "int64(int64)", "test_cache_one")(1) == 2
 print("right")
 """
+RAISES = ONE.replace("    return", "    if x == 7:\n        raise ValueError\n    return")  # by Numba's own C functions
 # And what threads share.
 ALL = (
     ADD
@@ -82,6 +83,16 @@ def test_later_processes_add_no_file(filled):
     assert before
     assert run(filled, ALL + "import sys; assert 'numba.np.npyimpl' not in sys.modules") == "right"
     assert files(filled) == before
+
+
+def test_code_is_linked_that_is_found_after_numba_was_imported(tmp_path):
+    """Numba makes its own C functions known when it is about to compile, and here nothing is compiled."""
+    code = "from nbkernels.jit.disk import levels\nlevels.processor(), levels.target()\nimport numba" + RAISES
+    assert run(tmp_path, code) == "right"
+    before = files(tmp_path)
+    assert any(b"\0numba_" in file.read_bytes() for file in before)
+    assert run(tmp_path, code) == "right"
+    assert files(tmp_path) == before
 
 
 def test_the_simulator_of_cuda_compiles_the_same(filled):

@@ -79,6 +79,12 @@ HOST = [
         "tests/calls/test_tensors_and_subclasses.py -k torchs_own",
         True,
     ),
+    (
+        "jit/disk/load.py",
+        "        module = importlib.import_module(name)",
+        "        return",
+        "tests/disk/test_cache.py -k linked",
+    ),
     ("jit/disk/load.py", "ctypes.pythonapi.Py_IncRef(", "len(", "tests/disk/test_cache.py -k never_freed"),
     ("jit/disk/files.py", ").expanduser().absolute()", ").absolute()", "tests/disk/test_cache.py -k home_directory_by"),
     (

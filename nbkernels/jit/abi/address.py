@@ -7,6 +7,8 @@ from llvmlite import ir
 from ..compile.lazy import cgutils, emits, intrinsic, named, types
 from ..ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, join, library
 
+INT32 = 0xFFFFFFFF  # what an int32 is of a word: `asked & INT32` where a C function returns one that is not negative
+
 
 @intrinsic
 def peek(typing, tile, address):
@@ -156,9 +158,6 @@ def _call(context, builder, signature, args, result):
 def invoke(typing, address, arguments):
     """Call the C function at `address`, which returns nothing, with numbers: float64 as they are, others as int64."""
     return types.void(types.int64, arguments), lambda *emission: _call(*emission, VOID)
-
-
-INT32 = 0xFFFFFFFF  # what an int32 is of a word: `asked & INT32` where a C function returns one that is not negative
 
 
 def c_function(name: str, kind: str):

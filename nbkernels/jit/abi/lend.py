@@ -83,7 +83,6 @@ def _is(value, wanted):
     """Whether a new reference is that object; one that is none is not."""
     if value == 0:
         _forget()
-        return False
     _drop(value)
     return value == wanted
 

@@ -103,15 +103,17 @@ def _start() -> None:
 
 @functools.cache
 def _helpers() -> None:
-    """Make Numba's own C functions known to LLVM, as Numba does when it is imported."""
+    """Make Numba's own C functions known to LLVM: where one is unknown it takes all symbols of the code for 0."""
+    name = "numba._helperlib"
     if "numba" in sys.modules:
         import_numba()  # which another thread may be at
-        return
-    name, (place, *_) = "numba._helperlib", importlib.util.find_spec("numba").submodule_search_locations
-    path = next(path for end in EXTENSION_SUFFIXES if (path := Path(place) / f"_helperlib{end}").exists())
-    spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.pop(name, None)
+        module = importlib.import_module(name)
+    else:
+        (place, *_) = importlib.util.find_spec("numba").submodule_search_locations
+        path = next(path for end in EXTENSION_SUFFIXES if (path := Path(place) / f"_helperlib{end}").exists())
+        spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.pop(name, None)
     for symbol, address in module.c_helpers.items():
         binding.add_symbol(f"numba_{symbol}", address)
 
