@@ -53,7 +53,8 @@ class Library:
     `replays` {library of arrays: "module:name"} of functions (op, that library's name, types) -> its fast path for
     these arrays, or None;
     `lenders` {library of arrays: "module:name"} of functions (op, types, fast, again) -> the fast path of arrays that
-    an adapter `lends`, which runs that of NumPy's on views of them, and `again` on a CUDA device; or None;
+    an adapter `lends`, which runs that of NumPy's on views of them, and `again` on a CUDA device; or None. Its
+    `quick()`, where it has one, is a function of the same arguments that calls go to in its place, or None;
     `first` "module:name" of a function (op) -> the fast path of its first calls with NumPy's arrays, or None.
     """
 
