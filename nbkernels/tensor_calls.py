@@ -271,8 +271,8 @@ def tensors(op, types, fast, again):
     scope, view = found
     out = OUT.format(view.format("out"))
     plain = all(cls is library("torch").Tensor for cls in types if lends(cls))
-    usual, watched = view == VIEW and op.structured and plain, WATCHED
-    if usual:
+    usual, watched = view == VIEW and op.structured and plain and again is None, WATCHED
+    if usual and not import_module(VIEWS).at_hand():
         scope |= dict(calls=itertools.count(1), many=first_calls.CALLS + 1, ask=functools.partial(_ask, op))
         watched = f"(next(calls) == many and ask()) or {WATCHED}"
     lent = made(op, types, fast, scope, view, watched=watched, out=out, again=again, sealed=SEALED, run=NARROW)
