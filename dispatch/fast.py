@@ -40,9 +40,9 @@ def enrol(op, types, args=()):
             return None
     if not exact and not lenders:
         return None
-    fast = own = (not lenders and op.library.first and resolve(op.library.first)(op)) or (row and row.load_fast())
+    fast = of_numpy = (not lenders and op.library.first and resolve(op.library.first)(op)) or (row and row.load_fast())
     if lenders:
-        fast = lent(op, lenders, exact, types, own, again)
+        fast = lent(op, lenders, exact, types, of_numpy, again)
         if fast is None:
             return None
     if op.fields is not None:
@@ -51,9 +51,9 @@ def enrol(op, types, args=()):
         fast.partial = True
     op.worded[key] = getattr(fast, "with_keywords", None)
     op.entries[key] = (hasattr(fast, "quick") and fast.quick()) or fast
-    if direct := getattr(own, "direct", None):
-        entry, own.ready = direct(), op.forget
-        plain = fast is own and types[0] not in op.weak and arrays.adapter_of(types[0]).exact(types[0])
+    if direct := getattr(of_numpy, "direct", None):
+        entry, of_numpy.ready = direct(), op.forget
+        plain = fast is of_numpy and types[0] not in op.weak and arrays.adapter_of(types[0]).exact(types[0])
         if entry is not None and plain:
             (op.delegates_to or op).go_on, op.direct[types[0]] = fast.go_on, entry
     if row is not None and op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread

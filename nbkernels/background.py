@@ -99,7 +99,7 @@ def _work() -> None:
                 _lock.notify_all()
                 return
             key, work = _waiting.pop(0)
-        # What a call raises its caller has seen, or will see: it is made there once more.
+        # The caller of a call that raises sees the error where it makes the call itself.
         imported = contextlib.nullcontext() if "numba" in sys.modules else importing()
         with contextlib.suppress(Exception, Ended), np.errstate(all="ignore"), imported:
             work()

@@ -275,10 +275,10 @@ def tensors(op, types, fast, again):
     if usual and not import_module(VIEWS).at_hand():
         scope |= dict(calls=itertools.count(1), many=first_calls.CALLS + 1, ask=functools.partial(_ask, op))
         watched = f"(next(calls) == many and ask()) or {WATCHED}"
-    lent = made(op, types, fast, scope, view, watched=watched, out=out, again=again, sealed=SEALED, run=NARROW)
+    path = made(op, types, fast, scope, view, watched=watched, out=out, again=again, sealed=SEALED, run=NARROW)
     if usual:
-        lent.quick = functools.partial(_quick, fast, lent, scope["lender"])
-    return lent
+        path.quick = functools.partial(_quick, fast, path, scope["lender"])
+    return path
 
 
 def _usual(tracing, modes, forward, few, flaw, limits=LIMITS):
@@ -297,11 +297,11 @@ def _ask(op) -> None:
     background.done(f"{op.schema.full_name} of tensors", lambda: (views.lent_entry(), op.forget()))
 
 
-def _quick(fast, lent, lender):
-    """The compiled function of tensors that calls `fast`, or its compiled entry, and of anything unusual `lent`; None
+def _quick(fast, path, lender):
+    """The compiled function of tensors that calls `fast`, or its compiled entry, and `path` for unusual calls; None
     where it would have to be compiled for a first call."""
     views = import_module(VIEWS)
     if not views.at_hand():
         return None
     entry = fast.direct() if hasattr(fast, "direct") else None
-    return views.lent(entry or fast, fast, lent, lender)
+    return views.compiled_call(entry or fast, fast, path, lender)

@@ -22,8 +22,8 @@ from ..runtime import threads
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
 WAITING = 4  # and where it is not asked yet
 NOTED = 1
-# What launches go by (threads.WORDS); the address of _slice, or 0; that of made.words(); gates.STREAMED; the address
-# of the rows for calls with an alpha, or 0.
+# The address of threads.WORDS, for launches; of _slice, or 0; of new_arrays.words(); the bytes gates.STREAMED; the
+# address of the rows for calls with an alpha, or 0.
 HEAD = Record("Head", "launch slices numpy streamed scaled")
 # Addresses of the dtype objects of out, x and y, their itemsizes, the loops; the most elements to serve under the GIL
 # << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the loops take

@@ -85,7 +85,7 @@ def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
     if out == 0:
         like = plan + 8 * (WORDS + r.context)
         made = pointer(like)
-        out = new_strided(slots[SLOTS], made[0], made[1], like + 16, like + 16 + 8 * made[1], 0)
+        out = new_strided(slots[SLOTS], made[0], made[1], like + 16, like + 16 + 8 * made[1], 0, 0)
         arrays[0] = out
         if out == 0:
             return DONE

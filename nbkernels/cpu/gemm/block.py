@@ -159,8 +159,8 @@ def _block(tile) -> int:
 
 @functools.cache
 def straight(dtype: str, upright: bool) -> tuple[int, int]:
-    """(address of the straight-line kernel for products that `even.suits` accepts, 0). The columns of A are
-    contiguous where `upright` is true, else its rows are."""
+    """(address of the straight-line kernel for products that `even.suits` accepts, 0). `upright`: whether A is stored
+    by columns; else it is stored by rows."""
     tile, even = small(dtype), even_upright if upright else even_rows
 
     def run(f, beta, alpha):

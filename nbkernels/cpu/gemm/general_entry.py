@@ -123,7 +123,7 @@ def _entry():
         if (large and not chosen) or half or (several > 1 and pool.share == 0):
             return answer(LARGE, given, made)
         if given == 0:
-            made = new_strided(c.numpy, c.dtype, dimensions, sizes, 0, 0)
+            made = new_strided(c.numpy, c.dtype, dimensions, sizes, 0, 0, 0)
             if made == 0:
                 return answer(DONE, given, made)
             how |= NEW

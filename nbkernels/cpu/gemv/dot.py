@@ -129,7 +129,7 @@ def _entry(tile):
     def run(numpy, out, a, b, many):
         given, a, b, made = optional(numpy, out), address_of(a), address_of(b), 0
         if given == 0:
-            made = new_strided(numpy, descr(a), many, dims(a), 0, 0) if ndim(a) == many + 1 else 0
+            made = new_strided(numpy, descr(a), many, dims(a), 0, 0, 0) if ndim(a) == many + 1 else 0
             if made == 0:
                 return answer(DONE if ndim(a) == many + 1 else DECLINED, 0, 0)
         status = _sum(tile, numpy - SIZE, given + made, a, b, many, element(1))

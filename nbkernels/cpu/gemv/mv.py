@@ -104,7 +104,7 @@ def _entry(tile):
     def run(numpy, out, x, a, v, beta, alpha):
         given, x, a, v, made = optional(numpy, out), optional(numpy, x), address_of(a), address_of(v), 0
         if given == 0:
-            made = new_strided(numpy, descr(v), 1, dims(a), 0, 0) if ndim(a) == 2 else 0
+            made = new_strided(numpy, descr(v), 1, dims(a), 0, 0, 0) if ndim(a) == 2 else 0
             if made == 0:
                 return answer(DONE if ndim(a) == 2 else DECLINED, 0, 0)
         status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)

@@ -65,4 +65,4 @@ def new_matrix(numpy, dtype, a, b):
     sizes = scratch(16)
     set_word(sizes, shape(a, 0))
     set_word(sizes + 8, shape(b, 1))
-    return new_strided(numpy, dtype, 2, sizes, 0, 0)  # no strides: in C order
+    return new_strided(numpy, dtype, 2, sizes, 0, 0, 0)  # no strides: in C order

@@ -17,7 +17,7 @@ from ..compile.cache import compiled, entry
 from ..compile.lazy import jit
 from ..disk.cached_code import on_disk
 from .address import INT32, asked, c_function, pointer, scratch, word
-from .ndarray import HEAD, address_of, data, descr, dims, ndim, stride
+from .ndarray import HEAD, WRITEABLE, address_of, data, descr, dims, ndim, stride
 from .new_arrays import INT, NDARRAY, NONE, answer, new_strided, words
 from .record import Record, address
 from .workspaces import allocate, free
@@ -25,11 +25,11 @@ from .workspaces import allocate, free
 CPU, NAME, VERSION, MAKE, DESCRIBE = 1, b"dlpack_exchange_api", 1, 4, 5  # the last two are words of the table
 MOST, DECLINED, NOTHING = 32, 1, -1  # dimensions that are served, of NumPy's 64; answers
 CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}  # complex tensors may be lazy conjugates
-# A class; its functions; the address of new_arrays.words(); that of `_released`; functions that make an object of a
-# NumPy scalar, and count writes to one; tuple; a function of out that is to say True, and True; names of an attribute
-# and a method of arrays that must be False, and False; dtypes as (code | bits << 8 | lanes << 16, NumPy's) and a 0.
+# The class; its two C functions; the addresses of new_arrays.words() and `_released`; Python functions that make an
+# array of a NumPy scalar, and count a write; tuple; usual(out), which returns True; an attribute and a method of arrays
+# that are False for plain ones; pairs (code | bits << 8 | lanes << 16, address of NumPy's dtype), and a 0.
 LENDER = Record("Lender", "cls make describe numpy released given wrote tuple usual true flag method false dtypes[33]")
-# Objects: functions of NumPy's arrays, without out and with one; another of the class's arrays; LENDER's words.
+# Python objects: functions of NumPy's arrays, without out and with it; one of the class's arrays; LENDER's words.
 LENT = Record("Lent", "entry into otherwise lender")
 # DLManagedTensorVersioned, and its steps.
 MANAGED = Record("Managed", f"version array released flags data device kind shape steps offset strides[{MOST}]")
@@ -61,7 +61,7 @@ def _view(lender, x):
             return 0
     for d in range(ndim):
         pointer(steps)[d] = pointer(tensor[4])[d] * ((dtype >> 8 & 255) >> 3)
-    made = new_strided(lender.numpy, lender.dtypes[i + 1], ndim, tensor[3], steps, tensor[0])
+    made = new_strided(lender.numpy, lender.dtypes[i + 1], ndim, tensor[3], steps, tensor[0], WRITEABLE)
     if made == 0:
         _forget()
     return made
@@ -200,8 +200,9 @@ def _kinds(others):
         yield id(dtype)
 
 
-def lent(function, into, otherwise, lender):
-    """The function of arrays of the lender's class that calls `function`, or `into` with an out, with views of them."""
+def compiled_call(function, into, otherwise, lender):
+    """A compiled function of arrays of the lender's class: it calls `function` with views of them, or `into` where an
+    out is given, or `otherwise` with the arrays themselves."""
     lender.released = _released()
     owner = np.empty(4, object)
     owner[:3], owner[3] = (function, into, otherwise), np.frombuffer(lender, np.int64)

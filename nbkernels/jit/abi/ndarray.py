@@ -16,11 +16,11 @@ import numpy as np
 from llvmlite import ir
 
 from ..compile.lazy import cgutils, intrinsic, types
-from .new_arrays import COMPLEX, FLOAT, INT, NDARRAY, SCALARS, WRITEABLE  # noqa: F401
+from .new_arrays import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
 from .record import Record
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
-C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED = 0x1, 0x2, 0x100
+C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 SWAPPED = ">" if sys.byteorder == "little" else "<"
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 

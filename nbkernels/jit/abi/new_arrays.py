@@ -17,7 +17,6 @@ from .record import lasting
 NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, ONE, LIKE, STRIDED, RETURN, SCALARS = range(11)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
-WRITEABLE = 0x400  # of an array's flags
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
@@ -52,18 +51,18 @@ def new_like(typing, words, array, dtype):
 
 
 @intrinsic
-def new_strided(typing, words, dtype, ndim, shape, strides, data):
+def new_strided(typing, words, dtype, ndim, shape, strides, data, flags):
     """A new array's address; `shape` and `strides` are addresses of `ndim` words; 0 and an exception without memory.
-    `data`: where the elements are that it shows and does not own, or 0."""
+    `data` and `flags`: where the elements of a view are, and its flags; both 0 for memory of its own."""
 
     def emit(context, builder, signature, args):
-        words, dtype, ndim, shape, strides, data = args
+        words, dtype, ndim, shape, strides, data, flags = args
         _own(context, builder, dtype)
-        flags = builder.select(builder.icmp_signed("!=", data, _I64(0)), _I32(WRITEABLE), _I32(0))
-        values = _word(builder, words, NDARRAY), dtype, builder.trunc(ndim, _I32), shape, strides, data, flags, _I64(0)
+        kind, ndim, flags = _word(builder, words, NDARRAY), builder.trunc(ndim, _I32), builder.trunc(flags, _I32)
+        values = kind, dtype, ndim, shape, strides, data, flags, _I64(0)
         return _invoke(builder, words, STRIDED, values)
 
-    return types.int64(*[types.int64] * 6), emit
+    return types.int64(*[types.int64] * 7), emit
 
 
 @intrinsic
