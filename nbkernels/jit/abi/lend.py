@@ -177,16 +177,15 @@ def lender(cls, others, given, wrote, usual, flag, method):
     get, capsule = ctypes.pythonapi.PyCapsule_GetPointer, getattr(cls, "__dlpack_c_exchange_api__", None)
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     try:
-        at = get(capsule, NAME)
+        table = (ctypes.c_int64 * (1 + DESCRIBE)).from_address(get(capsule, NAME))
     except ValueError:  # no capsule of that name
         return None
-    if ctypes.c_uint32.from_address(at).value != VERSION:
+    if table[0] & INT32 != VERSION:
         return None
     made, kept = LENDER.array(), (capsule, given, wrote, usual, flag, method)
-    made.make, made.describe = (ctypes.c_int64.from_address(at + 8 * i).value for i in (MAKE, DESCRIBE))
+    made.make, made.describe, made.numpy = table[MAKE], table[DESCRIBE], words().ctypes.data
     made.cls, made.given, made.wrote, made.usual = map(id, (cls, given, wrote, usual))
     made.flag, made.method, made.tuple, made.true, made.false = map(id, (flag, method, tuple, True, False))
-    made.numpy = words().ctypes.data
     for i, value in enumerate(_kinds(others)):
         made[LENDER["dtypes"] + i] = value
     return made, kept

@@ -88,10 +88,8 @@ def replace(builder, words, index, old, new):
 let_others = emits("void()")(_pass)
 # Sleep until somebody wakes who sleeps at the lock, one of Python's plain ones, which need no GIL: sleep(lock, 1); wake
 # who sleeps there, or is about to.
-sleep, wake = (
-    c_function("PyThread_acquire_lock", "void(int64, int64)"),
-    c_function("PyThread_release_lock", "void(int64)"),
-)
+sleep = c_function("PyThread_acquire_lock", "void(int64, int64)")
+wake = c_function("PyThread_release_lock", "void(int64)")
 
 
 @emits("void(int64)")

@@ -57,13 +57,16 @@ from numba.core.typing.templates import (
 from numba.cpython.builtins import do_minmax  # min and max as IR, where they stand
 from numba.np.numpy_support import as_dtype  # NumPy's dtype of a type
 
-# What is called or overridden of these, and begins with an underscore.
+# What is called or overridden of these: private names, and those of private modules.
 ATTRIBUTES = {
+    "numba._helperlib": "c_helpers",
     "numba.core.callconv.CPUCallConv": "_get_excinfo_argument _return_errcode_raw",
     "numba.core.codegen.JITCodeLibrary": "_finalize_final_module _get_compiled_object _get_module_for_linking "
     "_raise_if_finalized _optimize_final_module",
     "numba.core.compiler_machinery.PassManager": "_runPass",
     "numba.core.cpu.CPUContext": "_compile_subroutine_no_cache",
+    "numba.core.ssa": "_CacheListVars _FixSSAVars _FreshVarHandler _compute_phi_locations _iterated_domfronts "
+    "_make_states _run_block_rewrite",
     "numba.core.typed_passes.PreLowerStripPhis": "_strip_phi_nodes",
     "numba.np.ufunc.parallel": "_launch_threads",
 }
