@@ -4,6 +4,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from nbkernels.jit.compile.cache import Place
+from nbkernels.jit.compile.routine import routine
+from nbkernels.jit.disk import files
+from nbkernels.jit.disk.load import Code
+
 CALLS = """
 import math, sys
 import numpy as np, nbkernels as nb
@@ -70,3 +77,31 @@ def test_the_target_is_numbas():
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=100)
     assert result.returncode == 0, result.stderr
+
+
+OUTSIDE = """
+import ctypes
+from llvmlite import binding, ir
+from nbkernels.jit.compile.routine import routine
+
+def define(module, name):
+    kind = ir.FunctionType(ir.VoidType(), [])
+    builder = ir.IRBuilder(ir.Function(module, kind, name).append_basic_block("entry"))
+    builder.call(ir.Function(module, kind, "test_only_there"), [])
+    builder.ret_void()
+
+there = ctypes.CFUNCTYPE(None)(lambda: print("called"))
+binding.add_symbol("test_only_there", ctypes.cast(there, ctypes.c_void_p).value)
+ctypes.CFUNCTYPE(None)(routine("test_outside", define))()
+"""
+
+
+def test_code_whose_symbols_this_process_lacks_is_not_loaded():
+    """LLVM would link it, and take each of them for 0: Python's, too."""
+    assert run(OUTSIDE).stdout == run(OUTSIDE).stdout == "called\n"
+    place = Place(f"{routine.__module__}.test_outside", "", "native")
+    files_there = [file for _, file in place._places() if file.exists()]
+    assert len(files_there) == 1
+    assert place.load() is None
+    with pytest.raises(ImportError, match=r"test_outside: this process has no symbol test_only_there"):
+        Code(files.read(files_there[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 
 from llvmlite import binding, ir
@@ -72,14 +73,17 @@ def routine(name: str, define, place: Place, loops: bool = False, linkable: bool
 def keep(place: Place, library, native: str, since: float, entry: str = "", linkable: bool = False) -> load.Code:
     """What is made of a library, kept and ready to run."""
     code = library.machine_code()
-    environments = [lookup_environment(each.name) for each in library.module(False).global_variables]
+    module = library.module(False)
+    environments = [lookup_environment(each.name) for each in module.global_variables]
     environments = [each for each in environments if each is not None]
     if any(each.consts for each in environments):
         raise NotImplementedError(f"{library.name} reads Python objects")
     again = tuple(library._reload_init)  # now that all is linked it has those of what it calls, too
     names = tuple(each.env_name for each in environments)
     bitcode = library.module(True).as_bitcode() if linkable else b""
-    parts = load.Parts(code, entry, native, names, again, place.name, bitcode)
+    symbols = itertools.chain(module.functions, module.global_variables)
+    outside = tuple(each.name for each in symbols if each.is_declaration and not each.name.startswith("llvm."))
+    parts = load.Parts(code, entry, native, names, again, place.name, bitcode, outside)
     content = load.dump(parts)
     packaged = load.dump(parts._replace(code=cross.machine_code(library))) if levels.building else None
     place.save(content, packaged, len(code), since)

@@ -25,8 +25,8 @@ from ...shield import forks_wait, import_numba
 
 class Parts(NamedTuple):
     """A compiled function: an object file; the symbols of what Python calls in it, of what C calls, and of variables
-    that Numba's wrappers want to be other than 0; what is to be called before it is linked, and the bitcode that
-    others link, if they may."""
+    that Numba's wrappers want to be other than 0; what is to be called before it is linked, the bitcode that others
+    link, if they may, and the symbols that the process is to have."""
 
     code: bytes
     entry: str = ""
@@ -35,6 +35,7 @@ class Parts(NamedTuple):
     again: tuple[Callable, ...] = ()
     name: str = ""
     bitcode: bytes = b""
+    outside: tuple[str, ...] = ()
 
 
 def dump(parts: Parts) -> bytes:
@@ -81,12 +82,15 @@ def linking():
 
 
 def _linked(parts: Parts):
-    """LLVM's engine of this function alone: another one's symbols may be the same."""
-    if b"\0numba_" in parts.code:
+    """LLVM's engine of this function alone: another one's symbols may be the same. Where the process lacks one of those
+    outside, LLVM would link each of them as 0."""
+    if any(name.startswith("numba_") for name in parts.outside):
         _helpers()
     with linking():
         machine = binding.Target.from_default_triple().create_target_machine(jit=True)
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)  # the first knows Python's symbols
+        if missing := [name for name in parts.outside if binding.address_of_symbol(name) is None]:
+            raise ImportError(f"{parts.name}: this process has no symbol {', '.join(missing)}")
         engine.add_object_file(binding.ObjectFileRef.from_data(parts.code))
         engine.finalize_object()
         for name in parts.environments:
@@ -103,7 +107,7 @@ def _start() -> None:
 
 @functools.cache
 def _helpers() -> None:
-    """Make Numba's own C functions known to LLVM: where one is unknown it takes all symbols of the code for 0."""
+    """Make Numba's own C functions known to LLVM."""
     name = "numba._helperlib"
     if "numba" in sys.modules:
         import_numba()  # which another thread may be at
