@@ -12,13 +12,13 @@ from dataclasses import replace
 from cuda.bindings import nvjitlink
 from numba import types
 from numba.cuda.compiler import compile_cuda, kernel_fixup
-from numba.cuda.core import inline_closurecall
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import nvrtc, nvvm
 
 from ..jit.abi.flags import default_modes
 from ..jit.compile.cache import uncollected
 from . import toolchain
+from .compiler import spared
 from .cubins import Machine, architecture, written
 from .launch import Kernel
 
@@ -104,39 +104,12 @@ def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
     toolchain.ready()
     known(cc)
     body, signature = kernel.source()
-    with global_compiler_lock, uncollected(), default_modes(), uncopied():
+    with global_compiler_lock, uncollected(), default_modes(), spared():
         result = compile_cuda(body, types.void, signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
     function = result.library.get_function(result.fndesc.llvm_func_name)
     kernel_fixup(function, False)
     nvvm.set_launch_bounds(function, (kernel.threads, kernel.blocks))
     return result.library.get_ltoir(cc=cc), function.name
-
-
-@contextlib.contextmanager
-def uncopied():
-    """Functions are inlined as they are: Numba makes their IR anew for each place that calls them, and copies it
-    deeply, twice. It holds for all that compile meanwhile, one thread at a time."""
-    room, worker = inline_closurecall, inline_closurecall.InlineWorker
-    inline_function = worker.inline_function
-
-    def inlined(*args, **keywords):
-        copied, room.copy = room.copy, AsIs
-        try:
-            return inline_function(*args, **keywords)
-        finally:
-            room.copy = copied
-
-    worker.inline_function = inlined
-    try:
-        yield
-    finally:
-        worker.inline_function = inline_function
-
-
-class AsIs:
-    """Stands for the module `copy`."""
-
-    deepcopy = staticmethod(lambda block: block)
 
 
 @contextlib.contextmanager

@@ -3,8 +3,10 @@
 A spilled register or a local array costs more than any tuning wins: both must be zero in every kernel.
 """
 
+import collections
 import contextlib
 import copy
+import inspect
 import re
 import sys
 
@@ -20,7 +22,7 @@ from nbkernels.problem import GemmProblem
 from tests import launched
 
 try:
-    from nbkernels.cuda import at, elementwise, gemm, launch, mv, reduce, scan, tiles
+    from nbkernels.cuda import at, compiler, elementwise, gemm, launch, mv, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.kinds import kind_of
@@ -211,19 +213,37 @@ def unnamed(text):
     return re.sub(r"(_ZN|_cudapy_smem_)\w+", "", text)
 
 
-def test_inlining_copies_nothing(monkeypatch):
-    """Numba's own way, which copies, gives the same PTX."""
-    room, copied = sys.modules[ptx.__module__], []
+@pytest.mark.parametrize("kernel", [SUMS[0], LOOPS[0], gemm.kernel(DEFAULTS["float32"][0], Kind.plain("float32"))])
+def test_what_numba_is_spared_changes_no_ptx(monkeypatch, kernel):
+    """Nothing is copied, no variable's life is computed, no type of a call inferred twice; Numba's own way does all."""
+    done = collections.Counter()
 
-    class Counted:
-        deepcopy = staticmethod(lambda block: copied.append(block) or copy.deepcopy(block))
+    def counted(owner, name):
+        own = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, **keywords: done.update([name]) or own(*args, **keywords))
 
-    monkeypatch.setattr(room.inline_closurecall, "copy", Counted)
-    made = unnamed(ptx(SUMS[0], NEWEST))
-    assert not copied
-    monkeypatch.setattr(room, "uncopied", contextlib.nullcontext)
-    assert unnamed(ptx(SUMS[0], NEWEST)) == made
-    assert copied
+    counted(copy, "deepcopy")
+    counted(compiler.postproc.analysis, "compute_live_map")
+    counted(compiler.types.BaseFunction, "get_call_type")
+    counted(compiler.ssa, "_find_defs_violators")
+    counted(compiler.compiler_machinery, "SimpleTimer")
+    made, spared = unnamed(ptx(kernel, NEWEST)), done.copy()
+    assert set(spared) == {"get_call_type"}
+    monkeypatch.setattr(sys.modules[ptx.__module__], "spared", contextlib.nullcontext)
+    assert unnamed(ptx(kernel, NEWEST)) == made
+    assert len(done) == 5
+    assert done["get_call_type"] - spared["get_call_type"] > 2 * spared["get_call_type"]
+
+
+def test_numba_is_as_it_was_afterwards():
+    def all_of_it():
+        return [inspect.getattr_static(owner, name) for owner, name, _ in compiler.WAYS]
+
+    before = all_of_it()
+    with pytest.raises(ZeroDivisionError), compiler.spared():  # noqa: PT012
+        assert not any(now is own for now, own in zip(all_of_it(), before, strict=True))
+        raise ZeroDivisionError
+    assert all_of_it() == before
 
 
 def test_a_kernel_that_nvvm_refuses_is_compiled_elsewhere(monkeypatch):

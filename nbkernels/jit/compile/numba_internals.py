@@ -30,7 +30,6 @@ from numba.core import (
     typing,  # signatures of calls
     untyped_passes,
 )
-from numba.core.analysis import compute_cfg_from_blocks  # the control flow that ssa.py walks
 from numba.core.callconv import RETCODE_USEREXC  # what code returns that has raised an error
 from numba.core.callwrapper import PyCallWrapper  # what CPython calls: lower.py has it called without a tuple
 from numba.core.codegen import JITCodeLibrary  # a library of LLVM modules
@@ -66,7 +65,7 @@ ATTRIBUTES = {
     "numba.core.compiler_machinery.PassManager": "_runPass",
     "numba.core.cpu.CPUContext": "_compile_subroutine_no_cache",
     "numba.core.ssa": "_CacheListVars _FixSSAVars _FreshVarHandler _compute_phi_locations _iterated_domfronts "
-    "_make_states _run_block_rewrite",
+    "_make_states _run_block_rewrite compute_cfg_from_blocks",
     "numba.core.typed_passes.PreLowerStripPhis": "_strip_phi_nodes",
     "numba.np.ufunc.parallel": "_launch_threads",
 }

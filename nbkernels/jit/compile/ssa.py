@@ -1,21 +1,22 @@
 """Static single assignment: a variable that is assigned several times becomes several.
 
 Numba rewrites every block for every such variable. Here the blocks that name it are known, and no other is looked at.
+Its compilers for the CPU and for CUDA have a module `ssa` each, alike.
 """
 
 from __future__ import annotations
 
 import collections
 
-from .numba_internals import build_definitions, compute_cfg_from_blocks, ir, register_pass, ssa, untyped_passes
+from .numba_internals import build_definitions, register_pass, ssa, untyped_passes
 
 
-def _reassigned(blocks, graph, lists):
+def _reassigned(blocks, graph, lists, assignments):
     """{variable to make several of: the blocks that name it}"""
     assigned, read = collections.defaultdict(list), collections.defaultdict(set)
     for label, block in blocks.items():
         for each in block.body:
-            target = each.target.name if isinstance(each, ir.Assign) else None
+            target = each.target.name if isinstance(each, assignments) else None
             if target is not None:
                 assigned[target].append(label)
             for variable in lists.get(each):
@@ -30,27 +31,33 @@ def _reassigned(blocks, graph, lists):
     return {name: read[name].union(assigned.get(name, ())) for name in found}
 
 
+def run_ssa(ssa, blocks):
+    """What the function _run_ssa of Numba's module `ssa` does: the blocks, in which each variable is assigned once."""
+    graph = ssa.compute_cfg_from_blocks(blocks)
+    borders, lists = ssa._iterated_domfronts(graph), ssa._CacheListVars()
+    assignments = getattr(ssa.ir, "assign_types", ssa.ir.Assign)
+    for name, labels in _reassigned(blocks, graph, lists, assignments).items():
+        states = dict(ssa._make_states(blocks), varname=name, defmap=collections.defaultdict(list))
+        _rewrite(ssa, blocks, labels, states, ssa._FreshVarHandler())
+        states.update(phimap=collections.defaultdict(list), cfg=graph)
+        states["phi_locations"] = ssa._compute_phi_locations(borders, states["defmap"])
+        _rewrite(ssa, blocks, labels, states, ssa._FixSSAVars(lists))
+        for label, phis in states["phimap"].items():
+            blocks[label].body = phis + blocks[label].body
+    return blocks
+
+
+def _rewrite(ssa, blocks, labels, states, handler):
+    some = {label: blocks[label] for label in blocks if label in labels}
+    blocks.update(ssa._run_block_rewrite(some, states, handler))
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class SSA(untyped_passes.ReconstructSSA):
     _name = "nbkernels_ssa"
 
     def run_pass(self, state):
-        blocks = state.func_ir.blocks
-        graph = compute_cfg_from_blocks(blocks)
-        borders, lists = ssa._iterated_domfronts(graph), ssa._CacheListVars()
-        for name, labels in _reassigned(blocks, graph, lists).items():
-            states = dict(ssa._make_states(blocks), varname=name, defmap=collections.defaultdict(list))
-            self._rewrite(blocks, labels, states, ssa._FreshVarHandler())
-            states.update(phimap=collections.defaultdict(list), cfg=graph)
-            states["phi_locations"] = ssa._compute_phi_locations(borders, states["defmap"])
-            self._rewrite(blocks, labels, states, ssa._FixSSAVars(lists))
-            for label, phis in states["phimap"].items():
-                blocks[label].body = phis + blocks[label].body
+        run_ssa(ssa, state.func_ir.blocks)
         self._patch_locals(state)
-        state.func_ir._definitions = build_definitions(blocks)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
         return True
-
-    @staticmethod
-    def _rewrite(blocks, labels, states, handler):
-        some = {label: blocks[label] for label in blocks if label in labels}
-        blocks.update(ssa._run_block_rewrite(some, states, handler))
