@@ -17,7 +17,8 @@ from . import tiny
 from .block import ROOM
 from .context import WORDS
 from .microkernel import PACKED, STREAMED, absent_of, table, ukernel_packed, ukernel_streamed
-from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
+from .pack import pack_rows_a, pack_rows_b
+from .pack_converting import pack_a, pack_b
 from .paths import AWAKE
 from .stacks_float import NATIVE, WAYS
 from .store import MEMORY, PARTIAL, finish
@@ -52,7 +53,8 @@ def few_tiles(f):
 
 @plain
 def packers(f, few):
-    """Which kernels pack A and B: of panels, where tiles are `few`; else of rows, where these lie as in panels."""
+    """Which kernels pack A and B: of panels, where tiles are `few`; else of rows, where these lie as in panels and are
+    not converted (f64 1000x1000, A by columns, 33.0 -> 28.3 ms; f16 and int8, which are, gain nothing)."""
     a_rows = not few and f.rowwise != 0 and f.rsa == 1
     b_rows = not few and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
@@ -85,7 +87,7 @@ def missing(f, few):
 def _pack_kernel(tile, what: int) -> int:
     """void(source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows, of which
     `along` is the number."""
-    panel, strip = (pack_a, pack_strip_a) if what in (PANEL_A, STRIP_A) else (pack_b, pack_strip_b)
+    panel, strip = (pack_a, pack_rows_a) if what in (PANEL_A, STRIP_A) else (pack_b, pack_rows_b)
 
     def pack_panel(source, along, down, width, kb, target):
         panel(tile, source, along, down, width, kb, target)

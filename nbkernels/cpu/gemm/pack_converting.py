@@ -15,7 +15,7 @@ from ...jit.ir.emit import called, on_tile
 from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import I64, loop, width_bits
 from .matrix_unit import panel_a
-from .pack import AHEAD, VECTOR, pack, pack_rows_a, pack_rows_b
+from .pack import AHEAD, VECTOR, pack
 
 
 def _put(chain, planes, target, pitch, kept):
@@ -203,20 +203,6 @@ def _convert_b(tile, source, along, down, width, kb, target):
 
 
 @jit(forceinline=True)
-def _convert_rows_a(tile, source, down, width, steps, target, kb):
-    away = (kb + tile.group - 1) // tile.group * tile.step
-    for i in range(0, width, tile.mr):
-        pack_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
-
-
-@jit(forceinline=True)
-def _convert_rows_b(tile, source, down, width, steps, target, kb):
-    away = (kb + tile.group - 1) // tile.group * tile.step
-    for j in range(0, width, tile.nr):
-        _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
-
-
-@jit(forceinline=True)
 def _same_a(tile, source, along, down, width, kb, target):
     pack(tile, source, along, down, width, kb, target, tile.mr)
 
@@ -234,14 +220,6 @@ def pack_b(tile, source, along, down, width, kb, target):
     """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
 
 
-def pack_strip_a(tile, source, down, width, steps, target, kb):
-    """Pack some steps of all panels of A, of kb steps each, from contiguous columns of A."""
-
-
-def pack_strip_b(tile, source, down, width, steps, target, kb):
-    """Pack some steps of all panels of B, of kb steps each, from contiguous rows of B; the kind has no heads."""
-
-
 def _by_kind(stub, same, other, unit):
     """Let `stub` call `same` where panels hold elements as memory does, `unit` for a matrix unit, else `other`."""
 
@@ -254,5 +232,3 @@ def _by_kind(stub, same, other, unit):
 
 _by_kind(pack_a, _same_a, _convert_a, panel_a)
 _by_kind(pack_b, _same_b, _convert_b, _convert_b)
-_by_kind(pack_strip_a, pack_rows_a, _convert_rows_a, _convert_rows_a)
-_by_kind(pack_strip_b, pack_rows_b, _convert_rows_b, _convert_rows_b)
