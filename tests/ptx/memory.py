@@ -85,9 +85,11 @@ class Memory:
 
     def check_allocated(self, addresses: np.ndarray, size: int) -> None:
         """Trap where `size` bytes are not all in one array, or in the one that it is a view of."""
-        for at in addresses.tolist():
-            if not any(low <= at and at + size <= high for low, high in self.allocated):
-                raise Trap(f"a copy of up to {size} bytes from {at:#x} ends outside of every allocation")
+        first, (low, high) = addresses.astype(np.int64)[:, None], np.array(self.allocated, np.int64).reshape(-1, 2).T
+        outside = ~((low <= first) & (first + size <= high)).any(1)
+        if outside.any():
+            at = int(addresses[outside.argmax()])
+            raise Trap(f"a copy of up to {size} bytes from {at:#x} ends outside of every allocation")
 
     def outside(self, at: int, size: int, what: str, lanes: int) -> str:
         near = min(self.spans, key=lambda span: max(span[0] - at, at - span[1]))
