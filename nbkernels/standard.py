@@ -65,6 +65,8 @@ def where(condition: Array, x: Any, y: Any, /) -> Any:
     """
     if type(condition) is type(x) is type(y) is np.ndarray and condition.dtype == bool and x.dtype is y.dtype:
         return numpy_functions.chooser(x.dtype)(condition, x, y)
+    if type(condition) is np.ndarray and condition.dtype == bool and (both := _with_number(x, y)):
+        return numpy_functions.chooser(both[0].dtype)(condition, *both)
     spec = _spec("where", "condition", condition)
     kinds = [each if type(each) in NUMBERS else _spec("where", word, each).dtype for word, each in (("x", x), ("y", y))]
     try:
@@ -75,6 +77,15 @@ def where(condition: Array, x: Any, y: Any, /) -> Any:
         condition = ops.not_equal(condition, 0)
     x, y = (np.asarray(each, dtype) if type(each) in NUMBERS else each for each in (x, y))
     return numpy_functions.chooser(dtype)(condition, x, y)
+
+
+def _with_number(x, y):
+    """A NumPy array and a number that its dtype takes, in either order, as arrays of that dtype; None of others."""
+    array, number = (x, y) if type(x) is np.ndarray else (y, x)
+    if type(array) is not np.ndarray or array.dtype.kind not in {int: "iufc", float: "fc"}.get(type(number), ""):
+        return None
+    number = np.asarray(number, array.dtype)
+    return (array, number) if array is x else (number, array)
 
 
 def mean(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, dim: Any = None,

@@ -54,6 +54,22 @@ def test_one_pass_has_numpys_bits(arrays):
     assert result.dtype == np.float32
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_numbers_beside_arrays(rng, masked):
+    """Each of three inputs is an array, a number, or an element of the output, which is overwritten meanwhile."""
+    combined = nbkernels.elementwise(lambda x, y, z: x * y - z)
+    for n in (1, 7, 64, 1001):
+        for kinds in itertools.product(range(3), repeat=3):
+            out = rng.standard_normal(n)
+            inputs = [(out, 1.5 + p, np.broadcast_to(out[n // 2], n))[kind] for p, kind in enumerate(kinds)]
+            where = rng.random(n) < 0.5 if masked else True
+            x, y, z = inputs
+            expected = np.where(where, np.multiply(x, y) - z, out)
+            if kinds != (1, 1, 1):
+                combined(*inputs, out=out, where=where if masked else None)
+                np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("shape", [(3, 10), (17, 10), (3, 40_000)])
 def test_several_results_and_out(rng, shape):
     x, y = rng.standard_normal((2, *shape)).astype(np.float32)

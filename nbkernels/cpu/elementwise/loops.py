@@ -13,6 +13,7 @@ its store, and a caller has removed every other overlap, as the alias scope tell
 from __future__ import annotations
 
 import functools
+import itertools
 from contextlib import nullcontext
 
 from llvmlite import ir
@@ -155,8 +156,9 @@ class _Emitter:
             return []
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
-        alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
-        cases = [self.widths] + (alone if 1 < len(alone) <= 3 and not self.spec.alone else [])
+        several = len(inputs) <= 3 and not self.spec.alone
+        numbers = [each for n in range(1, len(inputs) * several) for each in itertools.combinations(inputs, n)]
+        cases = [self.widths] + [[0 if p in each else w for p, w in enumerate(self.widths)] for each in numbers]
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):
@@ -246,11 +248,13 @@ class _Emitter:
         """out[start:start+count], stored from `target` on, where one is given; what is found: faults, whether all is
         `plain`."""
         builder, latch, faults = self.builder, None, self.spec.faults and not plain
+        inputs = self.operands[self.count :]
+        numbers = {p: self.load(p, base[p]) for p in inputs if steps[p] == 0}  # in the loop LLVM masks each
 
         def body(i, said):
             nonlocal latch
             column = builder.add(start, i)
-            operands = [self.load(p, self.at(base, steps, p, column)) for p in self.operands[self.count :]]
+            operands = [numbers[p] if p in numbers else self.load(p, self.at(base, steps, p, column)) for p in inputs]
             chosen = operands.pop() if self.spec.masked else None
             if plain:
                 pair = self.context.call_internal(builder, self.plain, self.plain_call, operands)
