@@ -111,13 +111,15 @@ def test_order_does_not_show_in_exact_folds(rng):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float32", "float64", "complex64", "complex128"])
 def test_truths_of_rows_of_any_length(dtype):
     """One item that tells, at any place; -0.0 is zero, and a bool is whatever is not."""
     for n in (*range(1, 68), 127, 128, 255, 257, 300, 1029):
         places = np.arange(n) if n < 68 else [0, n // 2, n - 1]
         some = np.equal.outer(places, np.arange(n))
-        for x in (some.astype(dtype), ~some[:, ::-1], (-some.astype("float32")).astype(dtype), some[:0]):
+        below = (-some.astype("float32")).astype(dtype)
+        turned = (below * 1j, np.conj(below), below * -1j) if below.dtype.kind == "c" else ()
+        for x in (some.astype(dtype), ~some[:, ::-1], below, some[:0], *turned):
             truths = x.astype(bool)
             same(nbkernels.logical_or.reduce(x, 1), truths.any(1))
             same(nbkernels.logical_and.reduce(x, 1), truths.all(1))

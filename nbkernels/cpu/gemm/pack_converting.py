@@ -202,16 +202,6 @@ def _convert_b(tile, source, along, down, width, kb, target):
         clear(body + done * tile.nr * tile.itemsize, rest * tile.nr * tile.itemsize)
 
 
-@jit(forceinline=True)
-def _same_a(tile, source, along, down, width, kb, target):
-    pack(tile, source, along, down, width, kb, target, tile.mr)
-
-
-@jit(forceinline=True)
-def _same_b(tile, source, along, down, width, kb, target):
-    pack(tile, source, along, down, width, kb, target, tile.nr)
-
-
 def pack_a(tile, source, along, down, width, kb, target):
     """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
 
@@ -220,15 +210,17 @@ def pack_b(tile, source, along, down, width, kb, target):
     """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
 
 
-def _by_kind(stub, same, other, unit):
-    """Let `stub` call `same` where panels hold elements as memory does, `unit` for a matrix unit, else `other`."""
+def _by_kind(stub, side, other, unit):
+    """Let `stub` copy where panels hold elements as memory does, call `unit` for a matrix unit, else `other`."""
 
     @overload(stub, **OPTIONS)
     def choose(tile, p, q, r, s, t, u):
-        kind = tile.tile.kind
-        way = same if kind.same else unit if kind.way == UNIT else other
+        kind, pitch = tile.tile.kind, getattr(tile.tile, side)
+        if kind.same:
+            return lambda tile, p, q, r, s, t, u: pack(tile, p, q, r, s, t, u, pitch)
+        way = unit if kind.way == UNIT else other
         return lambda tile, p, q, r, s, t, u: way(tile, p, q, r, s, t, u)
 
 
-_by_kind(pack_a, _same_a, _convert_a, panel_a)
-_by_kind(pack_b, _same_b, _convert_b, _convert_b)
+_by_kind(pack_a, "mr", _convert_a, panel_a)
+_by_kind(pack_b, "nr", _convert_b, _convert_b)

@@ -13,7 +13,6 @@ from ...jit.ir.vector import I1, I64, LINE, join, loop, replaced_if
 from ..elementwise.lines import LIGHT
 
 OF_ANY, OF_ALL = ("add", "logical_or", "bitwise_or"), ("multiply", "logical_and", "bitwise_and")
-FLOATS = "float16", "bfloat16", "float32", "float64"
 RUN = 4 * LINE  # bytes that are looked at between two branches
 
 
@@ -21,6 +20,8 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
     """The fold by the function of bools of that name, of `count` items, not 0, from the pointer `start` on: a bool."""
     every, kind = name in OF_ALL, ir.IntType(8 * width(dtype))
     start, none = builder.bitcast(start, kind.as_pointer()), I1(0)
+    parts = 2 if "complex" in dtype else 1 if "float" in dtype else 0  # of an item, each with a sign
+    numbers = sum((1 << kind.width // parts - 1) - 1 << p * kind.width // parts for p in range(parts))
 
     def telling(first, lanes):
         """Whether the items from `first` on settle it: one that is zero, or one that is not."""
@@ -29,8 +30,8 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
             vector = ir.VectorType(kind, min(lanes, LIGHT * 8 // kind.width))
             bits = builder.load(builder.bitcast(builder.gep(start, [builder.add(first, I64(i))]), vector.as_pointer()))
             bits.align = 1
-            if dtype in FLOATS:  # -0.0 is zero
-                bits = builder.shl(bits, vector([1] * vector.count))
+            if numbers:  # -0.0 is zero
+                bits = builder.and_(bits, vector([numbers] * vector.count))
             several.append(builder.sext(builder.icmp_unsigned("==", bits, vector(None)), vector) if every else bits)
         while len(several) > 1:
             several = [builder.or_(*several[i : i + 2]) for i in range(0, len(several), 2)]

@@ -16,8 +16,7 @@ from ...jit.compile.routine import ir_function
 from ...jit.ir.elements import cast, from_memory, memory, number, to_memory, width
 from ...jit.ir.loop_metadata import node, one
 from ...jit.ir.vector import I64, join, loop, replaced_if
-from .any_all import OF_ALL, truth
-from .any_all import OF_ANY as OF_SOME
+from . import any_all
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
 
 # Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
@@ -62,7 +61,7 @@ class Fold:
     @property
     def truth(self) -> bool:
         """Whether it asks if any item, or every one, is not zero."""
-        return self.work == "bool" and "complex" not in self.item and self.function.__name__ in OF_SOME + OF_ALL
+        return self.work == "bool" and self.function.__name__ in any_all.OF_ANY + any_all.OF_ALL
 
     def __str__(self) -> str:
         return f"{self.function.__name__}_{self.item}_as_{self.work}{'_exact' * self.exact}"
@@ -107,7 +106,7 @@ class _Emitter:
             each_row(lambda start: self.extreme(start, length))
             return
         if self.spec.truth:
-            each_row(lambda start: truth(builder, self.spec.function.__name__, self.spec.item, start, length))
+            each_row(lambda start: any_all.truth(builder, self.spec.function.__name__, self.spec.item, start, length))
             return
         if self.spec.chained:
             each_row(lambda start: self.whole(self.chain(start, length)))
