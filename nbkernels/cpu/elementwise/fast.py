@@ -119,10 +119,8 @@ class Calls:
 
         `words` are the keywords casting, order and dtype as they were given, with which the plan is kept.
         """
-        if self.op == "pow" and (dtype or y.dtype).kind == "i":  # signed powers of integers are looked at first
-            powers = y if dtype is None else y.astype(dtype)
-            if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
-                return None
+        if self.op == "pow" and not _natural(y if dtype is None else y.astype(dtype)):
+            return None
         result, first = DECLINED, unplanned()
         if not first:
             entry = functools.partial(recall_entry(), self.memory.address, out, x, y, where, alpha, *words)
@@ -200,6 +198,13 @@ class Calls:
         return self.planned(x, y, alpha, out, where, words, casting, order, dtype)
 
 
+def _natural(power):
+    """Whether an exponent is none of integers, or none that is negative."""
+    if type(power) is not np.ndarray:
+        return type(power) in REAL and power >= 0
+    return power.dtype.kind != "i" or np.bitwise_or.reduce(power, axis=None) >= 0
+
+
 def _signs(value):
     """What tells numbers apart that are equal: the signs of zeros."""
     if type(value) is complex:
@@ -239,8 +244,7 @@ def _fast(op: str, scaled=None):
     def go_on(result, x, y, out, alpha=1.0):
         if type(result) is not int:
             return calls.warned(result)
-        known = at_once or (y.dtype.kind != "i" if type(y) is np.ndarray else type(y) in REAL and y >= 0)
-        if known and plans and result <= UNKNOWN:  # planned before: two calls of compiled code
+        if plans and result <= UNKNOWN and (at_once or _natural(y)):  # planned before: two calls of compiled code
             result = recall(slots, out, x, y, None, alpha, None, None, None, 0)
             if type(result) is not int:
                 return calls.warned(result)

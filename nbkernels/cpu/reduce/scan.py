@@ -135,10 +135,6 @@ def _loop(op, work, dtype):
     return loop(op, work, dtype, work, None if work.kind == "b" else work, "unsafe", checked=False)
 
 
-def _address(x) -> int:
-    return x.__array_interface__["data"][0]
-
-
 @functools.cache
 def _each():
     def each(kernel, out, indices, x, width, itemsize):
@@ -271,7 +267,7 @@ def at(op: str, out, indices, x) -> None:
         x = x if x.size and not any(x.strides) else np.ascontiguousarray(x).reshape(-1)
         places = np.ascontiguousarray(places)
         step = x.strides[0] if x.ndim == 1 and x.size == places.size else 0
-        _visitor()(visit, _address(out), _address(places), _address(x), step, places.size)
+        _visitor()(visit, out.ctypes.data, places.ctypes.data, x.ctypes.data, step, places.size)
         return
     plain = np.ascontiguousarray(plain.copy() if np.may_share_memory(out, plain) else plain, np.int64)
     if not _visited(op, visit, out, plain, x):
