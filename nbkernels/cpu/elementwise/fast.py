@@ -119,7 +119,7 @@ class Calls:
 
         `words` are the keywords casting, order and dtype as they were given, with which the plan is kept.
         """
-        if self.op == "pow" and not _natural(y if dtype is None else y.astype(dtype)):
+        if self.op == "pow" and (work := dtype or y.dtype).kind == "i" and not _natural(y.astype(work, copy=False)):
             return None
         result, first = DECLINED, unplanned()
         if not first:

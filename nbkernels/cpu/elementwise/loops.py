@@ -156,9 +156,9 @@ class _Emitter:
             return []
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
-        several = len(inputs) <= 3 and not self.spec.alone
-        numbers = [each for n in range(1, len(inputs) * several) for each in itertools.combinations(inputs, n)]
-        cases = [self.widths] + [[0 if p in each else w for p, w in enumerate(self.widths)] for each in numbers]
+        most = len(inputs) if len(inputs) <= 3 and not self.spec.alone else 1  # below which so many inputs are numbers
+        numbers = [each for n in range(most) for each in itertools.combinations(inputs, n)]
+        cases = [[0 if p in each else w for p, w in enumerate(self.widths)] for each in numbers]
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):

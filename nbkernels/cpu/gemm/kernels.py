@@ -53,8 +53,8 @@ def few_tiles(f):
 
 @plain
 def packers(f, few):
-    """Which kernels pack A and B: of panels, where tiles are `few`; else of rows, where these lie as in panels and are
-    not converted (f64 1000x1000, A by columns, 33.0 -> 28.3 ms; f16 and int8, which are, gain nothing)."""
+    """Which kernels pack A and B: of panels, where tiles are `few`; else of rows, where these lie as in panels and keep
+    their dtype (f64 1000x1000, A by columns, 33.0 -> 28.3 ms; f16 and int8 gain nothing)."""
     a_rows = not few and f.rowwise != 0 and f.rsa == 1
     b_rows = not few and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
