@@ -59,6 +59,8 @@ def attach(function, reduce, accumulate, kernels):
     def accumulate_of(self, axis=FIRST, dtype=None, out=None, *, dim=None):
         if dim is not None:
             axis, _ = chosen(f"{op}.accumulate", FIRST, axis, False, dim, None)
+        if dtype is out is None:
+            return accumulate(self, op, dimensions(op, self, axis))
         return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, self, dtype, out), out=out)
 
     def at_of(self, indices, other):

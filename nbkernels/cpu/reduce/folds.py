@@ -261,11 +261,11 @@ def accumulate_fast(self, op, axis, out, dtype=None):
         return None
     work, strides, ready = steps
     if out is None:
-        out = _empty(self.shape, work, strides)
+        out = np.empty(self.shape, work) if strides is None else _empty(self.shape, work, strides)
     elif strides or type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
         return None
     if ready is not None:
-        scan.run(ready, out, self)
+        ready(out, self)
     return out
 
 

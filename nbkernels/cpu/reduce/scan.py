@@ -98,9 +98,9 @@ def held(out, work, run):
 
 
 @functools.lru_cache(maxsize=4096)
-def prepared(op, shape, axis, strides, x_strides, dtype, work) -> np.ndarray:
-    """The words that compiled code reads of a scan along an axis of an input of this dtype, of these strides, to an
-    output of `strides`, in `work`."""
+def prepared(op, shape, axis, strides, x_strides, dtype, work):
+    """A function of output and input: a scan along an axis of inputs of this dtype, of these strides, to outputs of
+    `strides`, in `work`."""
     rest = tuple(n for d, n in enumerate(shape) if d != axis)
     to, source = (tuple(s for d, s in enumerate(given) if d != axis) for given in (strides, x_strides))
     nest = plan((rest, rest), (to, source), (work.itemsize, dtype.itemsize))
@@ -115,12 +115,7 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> np.ndarray:
         f.scan = _runs(step)
     (f.out, f.x), f.out_step, f.x_step = nest.offsets, strides[axis], x_strides[axis]
     f.count, f.kept = shape[axis], len(dims) // 3
-    return np.array((*f, *dims), np.int64)
-
-
-def run(words: np.ndarray, out, x) -> None:
-    """All of a scan by the words of `prepared`."""
-    _steps()(words, out, x)
+    return functools.partial(_steps(), np.array((*f, *dims), np.int64))
 
 
 _runs, _visits = functools.cache(runs), functools.cache(visits)
@@ -128,7 +123,7 @@ _runs, _visits = functools.cache(runs), functools.cache(visits)
 
 def _scan(op, out, x, axis, strides, work):
     """Along an axis of x; out's strides may be 0 there."""
-    run(prepared(op, x.shape, axis, strides, x.strides, x.dtype, work), out, x)
+    prepared(op, x.shape, axis, strides, x.strides, x.dtype, work)(out, x)
 
 
 def _loop(op, work, dtype):
