@@ -82,7 +82,8 @@ def where(condition: Array, x: Any, y: Any, /) -> Any:
 def _with_number(x, y):
     """A NumPy array and a number that its dtype takes, in either order, as arrays of that dtype; None of others."""
     array, number = (x, y) if type(x) is np.ndarray else (y, x)
-    if type(array) is not np.ndarray or array.dtype.kind not in {int: "iufc", float: "fc"}.get(type(number), ""):
+    takes = {int: "iufc", float: "fc"}.get(type(number), "")
+    if type(array) is not np.ndarray or array.dtype.kind not in takes or not array.dtype.isnative:
         return None
     number = np.asarray(number, array.dtype)
     return (array, number) if array is x else (number, array)

@@ -61,7 +61,7 @@ def test_numbers_beside_arrays(rng, masked):
     for n in (1, 7, 64, 1001):
         for kinds in itertools.product(range(3), repeat=3):
             out = rng.standard_normal(n)
-            inputs = [(out, 1.5 + p, np.broadcast_to(out[n // 2], n))[kind] for p, kind in enumerate(kinds)]
+            inputs = [(out, 1.5 + p, np.broadcast_to(out[n // 2 :][:1], n))[kind] for p, kind in enumerate(kinds)]
             where = rng.random(n) < 0.5 if masked else True
             x, y, z = inputs
             expected = np.where(where, np.multiply(x, y) - z, out)

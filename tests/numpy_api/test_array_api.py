@@ -198,3 +198,26 @@ def test_the_suite_found_nothing_here_alone():
         "test_special_cases",
     }
     assert files <= {row["file"] for row in counts["rows"]}
+
+
+def test_where_of_an_array_and_a_number():
+    """It is what a condition of numbers gives, which goes by the general way, and has NumPy's values."""
+    condition = np.array([True, False, True])
+
+    def outcome(*arguments):
+        try:
+            return nb.where(*arguments)
+        except (OverflowError, TypeError) as error:
+            return type(error), str(error)
+
+    for dtype in ("?", "i1", "u1", "i4", "u8", "f2", "f4", ">f4", "F"):
+        array = np.ones(3, dtype)
+        for number in (0, -1, 2, 300, 2.5, float("nan"), True, 2j):
+            for both in ((array, number), (number, array)):
+                found, expected = outcome(condition, *both), outcome(condition.view(np.int8), *both)
+                if isinstance(expected, tuple):
+                    assert found == expected
+                else:
+                    assert found.dtype == expected.dtype == np.result_type(*both)
+                    np.testing.assert_array_equal(found, expected)
+                    np.testing.assert_array_equal(found, np.where(condition, *both))

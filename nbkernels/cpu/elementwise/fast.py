@@ -199,7 +199,7 @@ class Calls:
 
 
 def _natural(power):
-    """Whether an exponent is none of integers, or none that is negative."""
+    """Whether an exponent is a number that is not negative, or an array that holds no negative integers."""
     if type(power) is not np.ndarray:
         return type(power) in REAL and power >= 0
     return power.dtype.kind != "i" or np.bitwise_or.reduce(power, axis=None) >= 0

@@ -156,7 +156,7 @@ class _Emitter:
             return []
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
-        most = len(inputs) if len(inputs) <= 3 and not self.spec.alone else 1  # below which so many inputs are numbers
+        most = len(inputs) if len(inputs) <= 3 and not self.spec.alone else 1  # fewer inputs than these are numbers
         numbers = [each for n in range(most) for each in itertools.combinations(inputs, n)]
         cases = [[0 if p in each else w for p, w in enumerate(self.widths)] for each in numbers]
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
@@ -249,7 +249,7 @@ class _Emitter:
         `plain`."""
         builder, latch, faults = self.builder, None, self.spec.faults and not plain
         inputs = self.operands[self.count :]
-        numbers = {p: self.load(p, base[p]) for p in inputs if steps[p] == 0}  # in the loop LLVM masks each
+        numbers = {p: self.load(p, base[p]) for p in inputs if steps[p] == 0}  # under a mask LLVM loads singly
 
         def body(i, said):
             nonlocal latch

@@ -21,7 +21,7 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
     every, kind = name in OF_ALL, ir.IntType(8 * width(dtype))
     start, none = builder.bitcast(start, kind.as_pointer()), I1(0)
     parts = 2 if "complex" in dtype else 1 if "float" in dtype else 0  # of an item, each with a sign
-    numbers = sum((1 << kind.width // parts - 1) - 1 << p * kind.width // parts for p in range(parts))
+    magnitude = sum((1 << kind.width // parts - 1) - 1 << p * kind.width // parts for p in range(parts))
 
     def telling(first, lanes):
         """Whether the items from `first` on settle it: one that is zero, or one that is not."""
@@ -30,8 +30,8 @@ def truth(builder: ir.IRBuilder, name: str, dtype: str, start, count):
             vector = ir.VectorType(kind, min(lanes, LIGHT * 8 // kind.width))
             bits = builder.load(builder.bitcast(builder.gep(start, [builder.add(first, I64(i))]), vector.as_pointer()))
             bits.align = 1
-            if numbers:  # -0.0 is zero
-                bits = builder.and_(bits, vector([numbers] * vector.count))
+            if magnitude:  # -0.0 is zero
+                bits = builder.and_(bits, vector([magnitude] * vector.count))
             several.append(builder.sext(builder.icmp_unsigned("==", bits, vector(None)), vector) if every else bits)
         while len(several) > 1:
             several = [builder.or_(*several[i : i + 2]) for i in range(0, len(several), 2)]

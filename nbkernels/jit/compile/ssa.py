@@ -32,7 +32,7 @@ def _reassigned(blocks, graph, lists, assignments):
 
 
 def run_ssa(ssa, blocks):
-    """What the function _run_ssa of Numba's module `ssa` does: the blocks, in which each variable is assigned once."""
+    """Return the blocks with every variable assigned once, as `_run_ssa` of Numba's module `ssa` does."""
     graph = ssa.compute_cfg_from_blocks(blocks)
     borders, lists = ssa._iterated_domfronts(graph), ssa._CacheListVars()
     assignments = getattr(ssa.ir, "assign_types", ssa.ir.Assign)
