@@ -224,6 +224,20 @@ def test_a_block_says_how_many_threads_calls_take(name):
             assert run(lambda: shared(lambda: function(*given))) == many
 
 
+def test_torchs_number_of_threads_stays():
+    """Numba's OpenMP layer, as it starts, sets that of the thread that starts it."""
+    pytest.importorskip("torch")
+    python(
+        "import torch\n"
+        "from nbkernels.cpu.runtime.threads import layer\n"
+        "torch.set_num_threads(1)\n"
+        "assert torch.get_num_threads() == 1\n"
+        "assert layer() == 'omp' and torch.get_num_threads() == 1\n",
+        NUMBA_THREADING_LAYER="omp",
+        NUMBA_NUM_THREADS="2",
+    )
+
+
 @pytest.mark.parametrize("name", ["mm", "add"])
 def test_torchs_number_of_threads_is_followed_for_tensors(name):
     torch = pytest.importorskip("torch")

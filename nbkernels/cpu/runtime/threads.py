@@ -83,15 +83,17 @@ in_children(_after_fork)
 @functools.cache
 def layer() -> str:
     """Numba's threading layer, started if it has not been, for it knows how many threads: tbb, omp, workqueue, none."""
+    from concurrent.futures import ThreadPoolExecutor
+
     import_numba()
     numba, parallel = sys.modules["numba"], import_module(PARALLEL)
     try:
-        with whole():
-            parallel._launch_threads()
+        with whole(), ThreadPoolExecutor(1) as apart:  # it sets its thread's number for OpenMP, which is torch's, too
+            apart.submit(parallel._launch_threads).result()
         LIMITS[1] = min(ceiling(), numba.config.NUMBA_NUM_THREADS)
         _numbas[:] = parallel._get_num_threads, parallel._set_num_threads
         return numba.threading_layer()
-    except ValueError:  # no layer could be loaded
+    except (ValueError, RuntimeError):  # no layer could be loaded, or no thread started
         return "none"
 
 
