@@ -145,7 +145,8 @@ def pow(x, y):
     return complex(length * real_cos(turn), length * real_sin(turn))
 
 
-float_power = pow
+pow_numbers = 2, 3, -1
+float_power, float_power_numbers = pow, pow_numbers
 
 
 def less(x, y):

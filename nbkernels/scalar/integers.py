@@ -192,6 +192,9 @@ floor_divide_plain_int64, remainder_plain_int64, fmod_plain_int64 = _by_reals(np
 floor_divide_plain_uint64, remainder_plain_uint64, fmod_plain_uint64 = _by_reals(np.uint64, 0, -1 << 50)
 
 
+pow_numbers = 2, 3
+
+
 def pow_plain(x, y):
     """(x**y, True) for y from 0 to 31, in steps that vectors take too (8 bits, one by one 12.9 ns; Zen 3, 2026-11)."""
     one, none, square, rest = np.int64(1), np.int64(0), np.int64(x), np.int64(y)

@@ -142,7 +142,8 @@ def pow_plain(x, y):
     return power_plain(x, y)
 
 
-float_power, float_power_plain = pow, pow_plain
+pow_numbers = 2, 3, 0.5, -1  # of which little is left to compute where they are known
+float_power, float_power_plain, float_power_numbers = pow, pow_plain, pow_numbers
 
 
 def atan2(x, y):

@@ -43,6 +43,9 @@ def remainder_uint64(x, y):
 fmod_uint64 = remainder_uint64
 
 
+pow_numbers = 2, 3
+
+
 def pow(x, y):
     """x**y modulo 2^bits, by squaring."""
     one = np.uint64(1)

@@ -165,6 +165,35 @@ def test_powers_have_their_own_bits_among_others(dtype, rng):
         assert apart == 1 or (found.reshape(-1, apart)[:, 1:] == nbkernels.pow(*among[:, 1:2])).all()
 
 
+KNOWN = {2: lambda x: x * x, 3: lambda x: x * x * x, -1: lambda x: 1 / x, 0.5: lambda x: np.sqrt(abs(x))}
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "complex64", "int64", "uint64"])
+def test_powers_by_a_number_have_the_bits_of_others(dtype, rng):
+    """Rows with a number for their exponent have loops in which it is known, if it is 2, 3, -1 or 1/2."""
+    real, integer = np.dtype(dtype).kind == "f", np.dtype(dtype).kind in "iu"
+    x, imaginary = np.sort(rng.uniform(-9, 9, 333)), 0 if real else 1j * rng.uniform(-9, 9, 333)  # runs of one sign
+    x = (rng.integers(1, 100, 333) if integer else np.concatenate([SPECIAL, x + imaginary])).astype(dtype)
+    bits = f"u{np.dtype(dtype).itemsize}"
+
+    def same(found, expected):
+        assert np.array_equal(*(np.where(z != z, 1, z).view(bits) for z in (found, expected)))
+
+    for power in (1, 2, 3, 4, 20) if integer else (*KNOWN, 1, 4, -2, 1.5):
+        alone = np.concatenate([nbkernels.pow(x[i : i + 1], np.full(1, power, dtype)) for i in range(x.size)])
+        for size in (0, 1, 7, 64, x.size):
+            same(nbkernels.pow(x[:size], power), alone[:size])
+            same(nbkernels.pow(x[:size], np.array(power, dtype)), alone[:size])
+            same(nbkernels.pow(x[:size], np.full(size, power, dtype)), alone[:size])
+        same(nbkernels.pow(x[::2], power), alone[::2])
+        same(nbkernels.pow(np.stack([x] * 3), np.array([[5], [power], [4]], dtype))[1], alone)
+        some = rng.random(x.size) < 0.5
+        same(nbkernels.pow(x, power, where=some, out=x.copy()), np.where(some, alone, x))
+        if dtype in DTYPES and power in KNOWN:
+            finite = x[np.isfinite(x) & ((power != 0.5) | (x > 0))]
+            same(nbkernels.pow(finite, power), KNOWN[power](finite))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_special_values(name, dtype):

@@ -49,6 +49,7 @@ def spec(op: str, first, second, out, dtype=None, casting="same_kind", *, checke
         paired=_chained(name) and inputs[0].kind == "f" and out.itemsize < 16,
         plain=None if masked else _plain(op, inputs[0]),
         alone=name in ALONE,
+        numbers=() if masked else scalar.find(f"{op}_numbers", inputs[0]) or (),
         **layout,
     )
 

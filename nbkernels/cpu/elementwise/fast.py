@@ -298,21 +298,6 @@ def _fast(op: str, scaled=None):
     return made
 
 
-def _squared(power, multiply):
-    """The fast form of pow, where x**2 is x*x: the bits that it has elsewhere, sooner."""
-
-    def fast(self, other, out):
-        number = type(other)
-        if number is int or number is float:
-            kind = self.dtype.kind if type(self) is np.ndarray else ""
-            if other == 2 and (kind == "f" or (number is int and kind in ("i", "u"))):
-                return multiply(self, self, out)
-        return power(self, other, out)
-
-    fast.calls, fast.with_keywords = power.calls, power.with_keywords
-    return fast
-
-
 def _whole(fast):
     """The fast form of round: to whole numbers; that to decimals is the general path's."""
 
@@ -337,8 +322,6 @@ def __getattr__(name: str):
     if not scalar.exists(op) or op == name:
         raise AttributeError(f"no element-wise operation has a fast form {name}")
     made = _fast(op, _fast(f"{op}_scaled") if scalar.exists(f"{op}_scaled") else None)
-    if op == "pow":
-        made = _squared(made, globals().get("multiply_fast") or __getattr__("multiply_fast"))
     if op == "round":
         made = _whole(made)
     globals()[name] = made

@@ -20,7 +20,8 @@ class Loop:
     elements, where they are known beforehand and the output is contiguous; None is that of an input whose columns are,
     in place of its rows. Where it is `chained`, a function of two is applied to the first input and the second, to that
     and the third, and so on. A `plain` function gives what `function` does, in less time, and whether it does and there
-    is no fault: it is asked first. Where it is `alone`, an operation of one, both inputs are the same array.
+    is no fault: it is asked first. Where it is `alone`, an operation of one, both inputs are the same array. Rows
+    whose second operand is one of the `numbers` have loops of their own, in which it is known.
     """
 
     function: Callable
@@ -39,6 +40,7 @@ class Loop:
     chained: bool = False
     plain: Callable | None = None
     alone: bool = False
+    numbers: tuple[float, ...] = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from contextlib import nullcontext
 
 from llvmlite import ir
@@ -167,6 +168,8 @@ class _Emitter:
 
     def rest(self, base, steps, head):
         """A row whose steps are known, from its first whole line on."""
+        if self.spec.numbers and steps[self.count + 1] == 0:
+            head = self.known(base, steps, head)
         if self.apart:
             Near(self, base, steps).long(head)
         elif self.spec.streamed:
@@ -206,6 +209,18 @@ class _Emitter:
                 hints = ()
         self.part(base, steps, head, self.builder.sub(self.columns, head), hints)
 
+    def known(self, base, steps, head):
+        """All columns from `head` on where the second operand is one of `numbers`, else none; the column after them."""
+        builder, dtype, p = self.builder, self.spec.compute[1], self.count + 1
+        equal = self.context.get_function(operator.eq, types.boolean(number(dtype), number(dtype)))
+        for each in self.spec.numbers:
+            second = cast(self.context, builder, ir.DoubleType()(each), "float64", dtype)
+            same = equal(builder, (self.load(p, base[p]), second))
+            count = builder.select(same, builder.sub(self.columns, head), I64(0))
+            self.span(base, steps, head, count, hints=at_a_time(LIGHT // max(self.widths), 4), second=second)
+            head = builder.add(head, count)
+        return head
+
     def runs(self, base, steps, head, size, hints, plainly=False):
         """Whole runs of `size` elements, a power of two, from column `head` on, or `plainly`; the column after them."""
         count = self.builder.and_(self.builder.sub(self.columns, head), I64(-size))
@@ -244,9 +259,9 @@ class _Emitter:
 
         loop(builder, builder.udiv(count, I64(size)), [], run)
 
-    def span(self, base, steps, start, count, target=None, hints=(), plain=False):
+    def span(self, base, steps, start, count, target=None, hints=(), plain=False, second=None):
         """out[start:start+count], stored from `target` on, where one is given; what is found: faults, whether all is
-        `plain`."""
+        `plain`. `second` takes the place of the second operand."""
         builder, latch, faults = self.builder, None, self.spec.faults and not plain
         inputs = self.operands[self.count :]
         numbers = {p: self.load(p, base[p]) for p in inputs if steps[p] == 0}  # under a mask LLVM loads singly
@@ -256,6 +271,7 @@ class _Emitter:
             column = builder.add(start, i)
             operands = [numbers[p] if p in numbers else self.load(p, self.at(base, steps, p, column)) for p in inputs]
             chosen = operands.pop() if self.spec.masked else None
+            operands[1:2] = operands[1:2] if second is None else [second]
             if plain:
                 pair = self.context.call_internal(builder, self.plain, self.plain_call, operands)
                 result, ordinary = cgutils.unpack_tuple(builder, pair, 2)
