@@ -30,7 +30,7 @@ STEERING = {
         "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "
         "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
     "gemm/short.py": "STEPS BROAD EACH",
-    "gemm/syrk.py": "LINE FEW",
+    "gemm/syrk.py": "LINE",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
     "gemm/stacks.py": "LONE MET THIN_ROWS THIN_STEPS OVERHEAD",
     "gemm/stacks_float.py": "FAR BESIDE CHUNK SHARES FEW_STEPS BROAD TURNED",
@@ -50,6 +50,7 @@ STEERING = {
     "reduce/plan.py": "PARALLEL STAGE SHARE WIDE",
     "reduce/row_blocks.py": "TALL SHARE ENOUGH LONG PARTED SLIM",
     "reduce/scan.py": "BESIDE",
+    "reduce/scan_loop.py": "ABREAST",
     "reduce/any_all.py": "RUN",
     "runtime/threads.py": "PATIENCE",
 }  # fmt: skip

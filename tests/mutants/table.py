@@ -184,6 +184,13 @@ HOST = [
         True,
     ),
     (
+        "cpu/reduce/scan_loop.py",
+        "several(builder.mul(q, I64(ABREAST)), ABREAST, *steps)",
+        "several(q, ABREAST, *steps)",
+        "tests/reduce/test_layouts.py -k accumulate",
+        True,
+    ),
+    (
         "cpu/elementwise/plan_cache.py",
         "kept = self.entering[record.ctypes.data] =",
         "kept =",

@@ -90,8 +90,7 @@ def steps(
 # -- inputs that are transposed ---------------------------------------------------------------------------------------
 
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
-# straight 5.4. All others are turned straight (by a buffer 1.4 to 2 times as long); items of 8 bytes twice as far
-# apart, for a line of them is half as many rows.
+# straight 5.4. Of items of 8 bytes it is twice as far, for a line of them is half as many rows.
 CROWDED = 2048
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,6 +46,16 @@ class Loop:
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.output, *self.more)
+
+    def cases(self, widths: list[int]) -> list[list[int | None]]:
+        """The steps in bytes, of operands of these widths, of rows that have loops of their own."""
+        outputs, inputs = widths[: len(self.outputs)], range(len(self.outputs), len(widths))
+        if self.steps:
+            return [outputs + [n * w for n, w in zip(self.steps, widths[len(outputs) :])]]
+        most = len(inputs) if len(inputs) <= 3 and not self.alone else 1  # fewer inputs than these are numbers
+        numbers = [each for n in range(most) for each in itertools.combinations(inputs, n)]
+        cases = [[0 if p in each else w for p, w in enumerate(widths)] for each in numbers]
+        return cases + [[widths[0]] + [None] * len(inputs)] * self.streamed
 
     def __str__(self) -> str:
         parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)

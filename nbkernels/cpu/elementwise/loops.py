@@ -13,7 +13,6 @@ its store, and a caller has removed every other overlap, as the alias scope tell
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 from contextlib import nullcontext
 
@@ -109,7 +108,7 @@ class _Emitter:
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
         self.asked = asked(self) if self.spec.streamed else []
-        cases = self.cases()
+        cases = [] if self.turned else self.spec.cases(self.widths)
         case = I64(len(cases))  # the first whose steps these are, else none
         for k in reversed(range(len(cases))):
             same = [builder.icmp_signed("==", a, I64(b)) for a, b in zip(self.inner, cases[k]) if b is not None]
@@ -149,18 +148,6 @@ class _Emitter:
         loop(builder, builder.sub(rows, done), [], lambda j, _: row(builder.add(j, done), _))
         if self.spec.streamed:
             builder.fence("seq_cst")
-
-    def cases(self):
-        """The steps of rows that have loops of their own."""
-        inputs = self.operands[self.count :]
-        if self.turned:
-            return []
-        if self.spec.steps:
-            return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
-        most = len(inputs) if len(inputs) <= 3 and not self.spec.alone else 1  # fewer inputs than these are numbers
-        numbers = [each for n in range(most) for each in itertools.combinations(inputs, n)]
-        cases = [[0 if p in each else w for p, w in enumerate(self.widths)] for each in numbers]
-        return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):
         """Address of element i of the array at an integer address."""

@@ -31,8 +31,7 @@ from .tiny import HEIGHT, tall, tiny_any, tiny_long, twins
 
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # How B is read (PACK): in place, packed, or by rows. By rows BROAD bytes of each and TURN steps are read at a time: the
-# chains of so many columns for TOGETHER rows of A half fill L1. One thread, us (by packed panels; NumPy): 1024x8x1024
-# TN f32 183 (661; 490), f64 394 (1328; 1057).
+# chains of so many columns for TOGETHER rows of A half fill L1 (1024x8x1024 TN f32 183 us, by packed panels 661).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
 # Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (32x32x50000 TN

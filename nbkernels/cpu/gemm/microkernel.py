@@ -30,8 +30,7 @@ from . import matrix_unit
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels in the caches come as the hardware follows them.
 APART = 16
 # Arguments (emit.py). What is asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in
-# STREAMS places, `gap` bytes apart, by turns, `pace` bytes a step: one stream is not all that a core can read (1, 4 and
-# 8 rows by packed float32 of 64 MB so in .92, .78 and .62 of the time).
+# STREAMS places, `gap` bytes apart, by turns, `pace` bytes a step: one stream is not all that a core can read.
 ARGUMENTS = "a:p rsa:i csa:i b:p rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
 STREAMS = 4
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Narrow

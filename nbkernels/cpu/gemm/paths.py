@@ -32,8 +32,7 @@ SHORT_ROWS = 64  # of a short product, of which each thread packs all of A
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
 # fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many.
 IN_PLACE, NARROW_IN_PLACE = 5, 2
-# Rows of A and steps from which A A' is computed by one triangle: 1.14 (192 rows) to 1.66 (1024) of the whole's speed
-# (bench/results/mirror-avx2.json).
+# Rows of A and steps from which A A' is computed by one triangle (bench/results/mirror-avx2.json).
 MIRRORED, MIRRORED_STEPS = 192, 16
 
 

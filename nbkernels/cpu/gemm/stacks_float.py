@@ -42,13 +42,11 @@ NEXT, TASKS = STACK["next"], 8 * STACK["tasks"]
 FAR = 8 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
-# Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
-# threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
+# Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines (two threads, us:
+# 10000x16x16x16 of f32 in chunks 1180, in 64 jobs 550).
 SHARES = 32
 FEW_STEPS = 4  # of a product that writes more than it reads
-# Register tiles across from which a product is written along its rows (stacks of 2 MB, one thread, us: 150x150x8 of
-# float64 144, so 106; but 300x9x40x20 of float32, which has two, 54, so 64; AVX-512).
-BROAD = 3
+BROAD = 3  # register tiles across from which a product is written along its rows (150x150x8 of f64 144 us, so 106)
 CHAINS, COPY = 4 << 10, 8 * SEGMENT  # bytes of stack for the chains of a row or column, and for a strided vector
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A

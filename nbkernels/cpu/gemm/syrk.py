@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..elementwise.elementwise import binary
+from ..elementwise import fast
 from ..runtime import threads
 from .paths import MIRRORED, mirrors
 
 LINE = 16  # rows that a half is a multiple of
-FEW = 128  # rows up to which NumPy turns a part sooner than it takes to plan it: 96 rows 4 us, 10
 
 
 def symmetric(a, b) -> bool:
@@ -41,7 +40,5 @@ def mirrored(product, out, a, b) -> None:
         else:
             product(inner, a[part], b[:, part])
     product(lower, a[half:], b[:, :half])
-    if len(out) <= FEW:
+    if fast.fmax_fast(lower.T, lower.T, upper) is None:  # a copy, bit for bit
         np.copyto(upper, lower.T)
-    else:
-        binary("fmax", upper, lower.T, lower.T)  # a copy, bit for bit

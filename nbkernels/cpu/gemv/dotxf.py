@@ -18,11 +18,10 @@ ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 300
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
 NEAR = {4: 3, 8: 3 if FEW_REGISTERS else 4}  # by bytes of a word
 FOUR, EIGHT = NEAR.values()
-# Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector
-# (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
+# Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector.
 PART = 16 if FEW_REGISTERS else LINE
-# Bytes of a row up to which the next rows are prefetched, of a matrix beyond L2 (9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84); with 16 registers as one run of lines.
+# Bytes of a row up to which the next rows of a matrix beyond L2 are prefetched, with 16 registers as one run of lines:
+# 9984x64 of float32 64 us, so 53.
 SHORT = 512
 # Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which prefetches its line after the next
 # (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0). Rows from memory are not prefetched, and go, of float32,

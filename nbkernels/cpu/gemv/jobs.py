@@ -26,17 +26,11 @@ from ..runtime.status import DONE, LARGE
 from .axpyf import columns
 from .dotxf import few, rows_of
 
-# Bytes of A from which, of rows, what comes next is asked for: of 3000x3000 f32 0.89 ms for 1.36; of 1000x1000, which
-# L3 holds, 145 us for 108.
-FAR = 32 << 20
+FAR = 32 << 20  # bytes of A from which the next lines of its rows are prefetched: 3000x3000 f32 0.89 ms for 1.36
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
-# Of a matrix by rows, of which that is more (two threads, us, from 384 KiB on and so: 256x256 f32 9.1 and 6.3, AVX-512
-# 3.5 and 2.4; by columns 4.6 and 5.4).
-ROWS_SHARED = 1 << 17
+ROWS_SHARED = 1 << 17  # of A by rows, of which that is more: 256x256 f32 by two threads 6.3 us for 9.1
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
-# Bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37; longer runs stream
-# better (3000 x 3000 f32, 2 KiB and so: 1230 and 930 us, AVX-512 473 and 453).
-RUN = 16384
+RUN = 16384  # bytes of a column of a job at least: 3000 x 3000 f32 by two threads takes 930 us, with 2 KiB 1230
 
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 # A product: the jobs; how they read the matrix, m outputs by k, and the vector; where the sums of each segment wait,

@@ -35,8 +35,7 @@ ALWAYS = 1 << 30
 FLOOR = int(GAIN_ * (ROW_CALL + ROW))  # picoseconds of NumPy's below which no way is worth it
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
 # Stacks of small matrices of float32 and float64, for each of which NumPy calls BLAS: products at least; rows, columns
-# and steps of one, and multiply-adds, at most. Others BLAS does in the same time, or rows and columns. 1000 products of
-# 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11).
+# and steps of one, and multiply-adds, at most. 1000 products of 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11).
 FEW, MOST, WORK = 8, 32, 24**3
 # How many, their sizes, each operand's address, row and column strides and step from one to the next, all in bytes.
 STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")

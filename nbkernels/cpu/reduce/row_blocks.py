@@ -28,11 +28,10 @@ from .row_vectors import END, ender, real, taker
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
 SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
-# Bytes of the array and terms of a row from which turning rows is slower (one thread, us, turned and so: float32
-# 1000 x 2000 742, 550, 64^3 248, 71, 10 x 100000 720, 220, 20 x 1000 9, 14; AVX-512 64^3 156, 34, 10 x 100000 419, 78).
+# Bytes of the array and terms of a row from which turning rows is slower: 64^3 float32 248 us, so 71.
 ENOUGH, LONG = 1 << 18, 1000
-# Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: float32 12 x 300 x 300 887,
-# 642, float64 30 x 300 x 500 4090, 5010.
+# Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: 3 x 400 x 400 float64 620 us,
+# so 272 (Zen 3, 2026-12).
 PARTED, SLIM = 300, 2 * LINE
 
 
