@@ -169,7 +169,8 @@ def _spread(name, x, axis, dtype, keepdims, ddof, correction, ending):
     away = ops.subtract(x, center, dtype=work)
     if result.kind == "c":
         away, result = ops.abs(away), np.empty(0, result).real.dtype
-    total = ops.add.reduce(ops.square(away), axes, keepdims=keepdims)
+    squares = ops.square(away, out=away if type(away) is np.ndarray else None)  # one large new array, not two
+    total = ops.add.reduce(squares, axes, keepdims=keepdims)
     return _rounded(ending(_divided(total, max(count - (ddof if correction is None else correction), 0))), result)
 
 
