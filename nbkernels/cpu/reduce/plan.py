@@ -35,7 +35,8 @@ def cut(f, dims, exact) -> bool:
         terms *= dims[d]
         nearest = min(nearest, abs(dims[d + 1]))
     across = columns > 1 and abs(dims[inner + 2]) <= nearest
-    lanes = 1 if exact != 0 or terms < DEALT else LANES
+    wide = exact != 0 and LANES * columns * f.width > WIDE  # lanes of short rows go as one
+    lanes = 1 if wide or terms < DEALT else LANES
     chunk = min(-(-columns // f.tasks), max(16, WIDE // f.width))
     length, levels = GATHER, 1
     if across:
