@@ -189,6 +189,21 @@ def test_rows_of_halves_of_every_length(op, dtype, rng):
             np.testing.assert_array_equal(place[:, :n].astype("f4"), function(x[:, :n], y[:, :n]).astype("f4"))
 
 
+def test_short_rows_beside_one_row_or_a_column(rng):
+    """They go end to end; what all rows share is put there once, however full the first run is."""
+    for dtype in ("float32", "int8", "complex128"):
+        for shape in ((256, 3), (2711, 3), (9001, 2), (40, 70, 5), (300, 4, 2, 3), (2, 3000, 4)):
+            x = rng.integers(0, 50, shape).astype(dtype)
+            others = x.reshape(-1, shape[-1])[1].copy(), x[..., :1].copy(), x[:1].copy(), x[::-1]
+            for y in others:
+                same_bits(nbkernels.subtract(x, y), np.subtract(x, y))
+                same_bits(nbkernels.subtract(y, x), np.subtract(y, x))
+                same_bits(nbkernels.add_(x.copy(), y), np.add(x, y))
+            same_bits(nbkernels.where(x == 7, x, others[0]), np.where(x == 7, x, others[0]))
+            apart = x[:, : shape[1] // 2 + 1]  # rows that are no one stretch of memory
+            same_bits(nbkernels.subtract(apart, apart[(1,) * (x.ndim - 1)]), apart - apart[(1,) * (x.ndim - 1)])
+
+
 def test_many_dimensions(rng):
     x = rng.standard_normal((2,) * 12).astype("f4").reshape((2, 1) * 12 + (1,) * 8)
     y = x.T

@@ -191,6 +191,13 @@ HOST = [
         True,
     ),
     (
+        "cpu/elementwise/loop_nest.py",
+        "(mover < 0 and held < count + h * columns)",
+        "(mover < 0 and held == 0)",
+        "tests/elementwise/test_layouts.py -k short_rows_beside",
+        True,
+    ),
+    (
         "cpu/elementwise/plan_cache.py",
         "kept = self.entering[record.ctypes.data] =",
         "kept =",

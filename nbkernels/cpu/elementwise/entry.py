@@ -16,7 +16,9 @@ from ...jit.abi.ndarray import ZERO_D, address_of, as_array, data, descr, flags,
 from ...jit.abi.new_arrays import FLOAT, NONE, ONE, answer, as_returned, new_like
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import compiled, entry
+from ...jit.ir.vector import LINE
 from ..runtime import threads
+from .gates import MANY
 
 # What an entry answers (see made.answer): done; what keeps it from that; with faults, their bits below 0.
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
@@ -162,9 +164,12 @@ def small_entry():
         large = rows * columns > row.limits >> 24
         if large and (rows * columns * row.size[0] >= head.streamed or noted > NOTED):
             return answer(DECLINED, given, made)
+        many = rows * columns >= row.limits >> 8 & 0xFFFF
+        if rows * LINE >= 4 * MANY and columns * row.size[0] <= LINE:  # plans lay short rows end to end
+            return answer(DECLINED, given, made)
         for p in range(1, 3):
             step = column_steps[p]
-            if rows * columns >= row.limits >> 8 & 0xFFFF and step != 0 and step != row.size[p]:
+            if many and step != 0 and step != row.size[p]:
                 return answer(DECLINED, given, made)
             if same[p] == 0 and high[p] > low[0] and high[0] > low[p]:
                 return answer(DECLINED, given, made)

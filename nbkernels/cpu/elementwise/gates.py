@@ -108,7 +108,7 @@ def _across(plan, itemsizes):
 # -- streaming stores -------------------------------------------------------------------------------------------------
 
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: the last cache
-# does not hold it, or 32 MiB, how much of it there may be (a + b of f32, 64 MB of output: 34 GB/s, so 54).
+# does not hold it, or 32 MiB (a + b of f32, 64 MB of output: 34 GB/s, so 54).
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
 # The same of those that turn an input, and half as many where its columns are crowded. They go by tiles of TALL rows of
 # BROAD bytes, of two such inputs half as many, one below the other: the CPU's prefetchers follow runs that long (256

@@ -8,9 +8,7 @@ from ...jit.compile.lazy import cgutils
 from ...jit.ir.loop_metadata import one
 from ...jit.ir.vector import I32, I64, LINE, Lanes, loop, width_bits
 
-# Bytes of a vector in a loop that waits for memory, as in NumPy's and torch's loops: a + b of 1,000,000 float32 take
-# 0.93 of the time that they take by 64 (AVX-512, 2026-11).
-LIGHT = 32
+LIGHT = 32  # bytes of a vector in a loop that waits for memory, as in NumPy's and torch's loops
 # Bytes of rows of streamed loops that are tiles, and short rows that are asked for ahead, for their memory is not one
 # stream: with 256 bytes of each 4000 x 4000 float32, their sum to be stored, take 11.8 ms, so 6.9 (AVX2, 2026-11).
 NARROW, AHEAD = 1 << 10, 8

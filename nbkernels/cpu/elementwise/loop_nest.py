@@ -125,8 +125,8 @@ def _walk(context, task):
 def _collect(context, task):
     """Short rows end to end: up to high elements in one call of the inner loops, as one row, while out is contiguous.
 
-    An operand with a mover is gathered into wide bytes of a buffer first; another is contiguous as out is, or one
-    element.
+    An operand with a mover is gathered into wide bytes of a buffer first; where that is negative all of its rows are
+    one, and stay there. Another is contiguous as out is, or one element.
     """
     f, room = nest_at(context), scratch(ROOM)
     operands, ndim, split = f.operands, f.ndim, f.split
@@ -136,7 +136,7 @@ def _collect(context, task):
     if share == 0:
         return
     rows, columns = f[sizes + ndim - 2] if split != ndim - 2 else share, f[sizes + ndim - 1]
-    count, d, buffers = 0, 0, acquire(BUFFERS)
+    count, held, d, buffers = 0, 0, 0, acquire(BUFFERS)
     while d >= 0:
         j = 0
         while j < rows:
@@ -147,15 +147,17 @@ def _collect(context, task):
                 continue
             buffer = buffers
             for p in range(operands):
-                at, step = base[p] + j * f[row_steps + p], f[column_steps + p]
-                if f[movers + p] != 0:
+                at, step, mover = base[p] + j * f[row_steps + p], f[column_steps + p], f[movers + p]
+                if mover > 0 or (mover < 0 and held < count + h * columns):
                     to = buffer + count * f[tile_columns + p]
-                    invoke(f[movers + p], (at, f[row_steps + p], step, to, h, columns))
+                    invoke(abs(mover), (at, f[row_steps + p], step, to, h, columns))
+                if mover != 0:
                     at = buffer
                     buffer += f.wide
                 if count == 0:
                     cell[p] = at
             count += h * columns
+            held = max(held, count)
             j += h
         d = _advance(f, base, index, share)
         if d < split:  # what follows lies beyond the other tasks' slices

@@ -107,7 +107,7 @@ class Nest:
         elif self.gathered:
             wide = min(gates.CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
             high, split = (wide - LINE) // most, min(split, ndim - 2)
-            movers = [gatherer(w) if w else 0 for w in self.gathered]
+            movers = [gatherer(w) * (1 if any(s[:-1]) else -1) if w else 0 for s, w in zip(steps, self.gathered)]
             tile = [(0, w if any(s) else 0) for s, w in zip(steps, self.itemsizes)]
         strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
         f = NEST.array()

@@ -34,9 +34,9 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # chains of so many columns for TOGETHER rows of A half fill L1 (1024x8x1024 TN f32 183 us, by packed panels 661).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
-# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (32x32x50000 TN
-# f64 2245 us, so 1094). Narrow vectors read along k, and in place, by TURN steps, with the next ones' lines prefetched
-# by each tile. B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
+# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often. Narrow vectors
+# read along k, and in place, by TURN steps, with the next ones' lines prefetched by each tile. B is read in place if
+# its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * TOGETHER * TURN  # bytes of stack for those of A

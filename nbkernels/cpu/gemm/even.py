@@ -16,9 +16,7 @@ from .tiny import STEPS, Block, Form
 
 ROWS = 4  # of a tile
 EACH = 4  # steps between two lines of each matrix asked for: all of 16x16x16, and more of what is larger
-# Bytes of A and B that stay in 32 KiB of L1 as `even` needs them (one thread, us, by one_block and so: 80x80x80 of f32,
-# 50 KiB, 658 and 531, 96x96x96, 72 KiB, 1071 and 1026, 64x64x64 of f64, 64 KiB, 909 and 1065).
-NEAR = 56 << 10
+NEAR = 56 << 10  # bytes of A and B that stay in 32 KiB of L1 as `even` needs them: by 72 KiB one_block is level
 EVEN = "count:i m:i n:i k:i a:p sa:i step:i b:p sb:i rsb:i c:p sc:i rsc:i"
 
 

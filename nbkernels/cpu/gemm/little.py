@@ -12,8 +12,8 @@ from ...jit.ir.kind import BYTES, Kind
 from ...jit.ir.tile import Tile
 from .context import WORDS
 
-# Outputs of a product of whole numbers, and multiply-adds, up to which panels cost more than they save (one thread, us:
-# 10000x3x3x3 of int32 by panels 2250, so 550, 3000x1x1x500 12400, 1850, but 2000x12x12x12 1440, 3200).
+# Outputs of a product of whole numbers, and multiply-adds, up to which panels cost more than they save: 10000x3x3x3 of
+# int32 by panels 2250 us, so 550.
 OUTPUTS, LITTLE = 16, 12**3
 
 

@@ -21,9 +21,7 @@ from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, seen
 from .stacks_float import EVEN, NONE, ONE_BLOCK, STACK, TINY, TURNED, VECTOR, WAYS, bytes_of, job, lacking, pairs
 from .tiny import every, known
 
-# Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
-# and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
-LONE = 1 << 10
+LONE = 1 << 10  # bytes of a matrix from which vectors go by dotxf.py and axpyf.py: 500x30x1x30 of f32 TT 150 us, so 36
 MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from
 # Rows and columns at least, and steps at most, of products of a stack that are written by rows (thin.py).
 THIN_ROWS, THIN_STEPS = 64, 32
@@ -66,8 +64,7 @@ def chosen(tile, f):
     if plain and f.x == 0 and f.unit != 0 and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
     there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
-    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and
-    # 960, 34x64x112x112 1320 and 1090).
+    # Rows of a B from beyond L1, met again and again, are better packed: 64x64x64x64 of f64 1300 us, so 960.
     again = m > MET * tile.mr and k * n * tile.itemsize >= 4 * TURNED
     if plain and there and m * n * k <= ALONE and not (again and k <= DEEPEST):
         return TINY

@@ -15,17 +15,16 @@ from ...jit.ir.vector import I64, LINE, Lanes, loop, opaque, replaced_if
 from ..gemm.blocking import FEW_REGISTERS, WAY
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
-# Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
-NEAR = {4: 3, 8: 3 if FEW_REGISTERS else 4}  # by bytes of a word
+NEAR = {4: 3, 8: 3 if FEW_REGISTERS else 4}  # vectors of rows at once in the caches, by bytes of a word
 FOUR, EIGHT = NEAR.values()
 # Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector.
 PART = 16 if FEW_REGISTERS else LINE
 # Bytes of a row up to which the next rows of a matrix beyond L2 are prefetched, with 16 registers as one run of lines:
 # 9984x64 of float32 64 us, so 53.
 SHORT = 512
-# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which prefetches its line after the next
-# (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0). Rows from memory are not prefetched, and go, of float32,
-# by PAIR; so do those that crowd each other, unless they are more than the PLACES of one set.
+# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which prefetches its line after the next. Rows
+# from memory are not prefetched, and go, of float32, by PAIR; so do those that crowd each other, unless they are more
+# than the PLACES of one set.
 LONG, PAIR = 4, 2
 PLACES = 8
 BEHIND = 16  # bytes of a piece
