@@ -64,7 +64,7 @@ def sqrt(x, _):
 
 
 def floor(x, _):
-    """Its sign is x's: a bare floor LLVM takes of halves one by one (100,000 60 us, so 10; Zen 3, 2026-12)."""
+    """The largest whole number up to x, of x's sign. LLVM would compute a bare floor of halves one by one."""
     return math.copysign(_floor(x), x)
 
 

@@ -142,7 +142,7 @@ def pow_plain(x, y):
     return power_plain(x, y)
 
 
-pow_numbers = 2, 3, 0.5, -1  # of which little is left to compute where they are known
+pow_numbers = 2, 3, 0.5, -1  # exponents that have loops of their own, in which they are constants
 float_power, float_power_plain, float_power_numbers = pow, pow_plain, pow_numbers
 
 

@@ -165,7 +165,7 @@ def small_entry():
         if large and (rows * columns * row.size[0] >= head.streamed or noted > NOTED):
             return answer(DECLINED, given, made)
         many = rows * columns >= row.limits >> 8 & 0xFFFF
-        if rows * LINE >= 4 * MANY and columns * row.size[0] <= LINE:  # plans lay short rows end to end
+        if rows * LINE >= 4 * MANY and columns * row.size[0] <= LINE:  # short rows: a plan lays them end to end
             return answer(DECLINED, given, made)
         for p in range(1, 3):
             step = column_steps[p]

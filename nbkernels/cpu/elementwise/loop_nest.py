@@ -125,8 +125,8 @@ def _walk(context, task):
 def _collect(context, task):
     """Short rows end to end: up to high elements in one call of the inner loops, as one row, while out is contiguous.
 
-    An operand with a mover is gathered into wide bytes of a buffer first; where that is negative all of its rows are
-    one, and stay there. Another is contiguous as out is, or one element.
+    An operand with a mover is gathered into wide bytes of a buffer first, once where the mover is negative: all rows of
+    that operand are the same. Another operand is contiguous as out is, or one element.
     """
     f, room = nest_at(context), scratch(ROOM)
     operands, ndim, split = f.operands, f.ndim, f.split

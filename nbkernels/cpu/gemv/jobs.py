@@ -28,7 +28,7 @@ from .dotxf import few, rows_of
 
 FAR = 32 << 20  # bytes of A from which the next lines of its rows are prefetched: 3000x3000 f32 0.89 ms for 1.36
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
-ROWS_SHARED = 1 << 17  # of A by rows, of which that is more: 256x256 f32 by two threads 6.3 us for 9.1
+ROWS_SHARED = 1 << 17  # bytes of a row-major A from which they do: 256x256 f32 by one thread 9.1 us, by two 6.3
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
 RUN = 16384  # bytes of a column of a job at least: 3000 x 3000 f32 by two threads takes 930 us, with 2 KiB 1230
 

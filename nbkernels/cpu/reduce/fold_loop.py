@@ -118,8 +118,8 @@ class _Emitter:
                 if self.spec.exact:
                     each_row(lambda start: self.block(start, length))
                     return
-                one = builder.icmp_signed("<=", length, I64(BLOCK))
-                with builder.if_else(one) as (blocks, rows):
+                single = builder.icmp_signed("<=", length, I64(BLOCK))
+                with builder.if_else(single) as (blocks, rows):
                     with blocks:  # float32 54 GB/s, with the stack 35 (Zen 3, 2026-11)
                         each_row(lambda start: self.block(start, length))
                     with rows:

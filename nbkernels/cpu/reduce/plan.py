@@ -35,7 +35,7 @@ def cut(f, dims, exact) -> bool:
         terms *= dims[d]
         nearest = min(nearest, abs(dims[d + 1]))
     across = columns > 1 and abs(dims[inner + 2]) <= nearest
-    wide = exact != 0 and LANES * columns * f.width > WIDE  # lanes of short rows go as one
+    wide = exact != 0 and LANES * columns * f.width > WIDE  # of short rows LANES are folded as one
     lanes = 1 if wide or terms < DEALT else LANES
     chunk = min(-(-columns // f.tasks), max(16, WIDE // f.width))
     length, levels = GATHER, 1

@@ -31,7 +31,7 @@ SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more 
 # Bytes of the array and terms of a row from which turning rows is slower: 64^3 float32 248 us, so 71.
 ENOUGH, LONG = 1 << 18, 1000
 # Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: 3 x 400 x 400 float64 620 us,
-# so 272 (Zen 3, 2026-12).
+# so 272.
 PARTED, SLIM = 300, 2 * LINE
 
 
