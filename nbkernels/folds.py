@@ -3,12 +3,13 @@
 A fold is associative, and goes in any order (the pairwise one of sum_to), or in order along one axis.
 """
 
+import warnings
 from operator import index
 
 import numpy as np
 
 from .binary import Result, compact, supported
-from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold, ufunc
+from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold, stated, ufunc
 from .operations import BINARY
 
 
@@ -43,6 +44,13 @@ def strong(x):
 def casting(dtype):
     """How a fold of a dtype goes to an out: as NumPy's anyhow, but no imaginary part is dropped."""
     return "same_kind" if dtype.kind == "c" else "unsafe"
+
+
+def warn_of_real(op, x, dtype):
+    """Warn as NumPy does where complex numbers are to be folded in a real dtype."""
+    if getattr(getattr(x, "dtype", None), "kind", "") == "c" and stated(op, dtype).kind != "c":
+        says = f"{op}: casting complex values to {stated(op, dtype)} discards the imaginary part"
+        warnings.warn(says, np.exceptions.ComplexWarning, stacklevel=4)
 
 
 def known(op, x, name="self"):

@@ -5,7 +5,7 @@ import functools
 from .dispatch import arrays, keys, run, views
 from .dispatch.errors import ArgumentError, DeviceError, describe
 from .dispatch.operands import Operand, check_writable
-from .folds import NOTHING, known, normal, resolve_fold, strong
+from .folds import NOTHING, known, normal, resolve_fold, strong, warn_of_real
 
 
 class First(int):
@@ -79,6 +79,8 @@ def attach(function, reduce, accumulate, kernels):
 
 def work(op, self, dtype, out):
     """What a fold computes in where it is said: `dtype`, else by what an out has."""
+    if dtype is not None:
+        warn_of_real(op, self, dtype)
     if dtype is not None or out is None:
         return dtype
     given, to = (arrays.adapter_of(type(x)) for x in (self, out))

@@ -255,6 +255,19 @@ def test_dtypes_that_are_wanted():
     same(mine, numpys)
 
 
+def test_imaginary_parts_are_discarded_with_a_warning():
+    x = np.array([1 + 2j, 3])
+    for mine, numpys in ((nbkernels.add.reduce, np.add.reduce), (nbkernels.multiply.accumulate, np.multiply.accumulate),
+                         (nbkernels.mean, np.mean)):  # fmt: skip
+        for fold in (mine, numpys):
+            with pytest.warns(np.exceptions.ComplexWarning, match="imaginary") as told:
+                found = fold(x, dtype="f8")
+            assert len(told) == 1
+            same(found, numpys(x.real))
+            fold(x, dtype="c8")
+            fold(x.real, dtype="f4")
+
+
 def test_outer():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
     same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))
