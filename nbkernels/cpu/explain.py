@@ -25,9 +25,8 @@ from .gemm.kinds import by_unit, default_mode, in_place, kind_of, of_depth, tile
 from .gemm.paths import path_of, seen, shared
 from .gemm.stacks import choose as batch_path
 from .gemm.tuned import slot_of, tuned
-from .gemv.dot import DTYPES, SHARED
-from .gemv.jobs import ROWS_SHARED
-from .gemv.jobs import SHARED as VECTORS_SHARED
+from .gemv.dot import DTYPES
+from .gemv.jobs import ROWS_SHARED, SHARED
 from .runtime import threads
 from .runtime.status import BY_COLUMNS, BY_ROWS, GEMV, PACKED, PATHS, SMALL
 
@@ -115,7 +114,7 @@ def dot(out, a, mode) -> dict:
     """A sum of the products of two vectors as a."""
     if name_of(a.dtype) not in DTYPES or not a.shape[0] or mode is not None or out.dtype != a.dtype:
         return dict(path="mm of a row and a column", flops=2 * a.shape[0])
-    shared = a.shape[0] * a.dtype.itemsize > SHARED
+    shared = 2 * a.shape[0] * a.dtype.itemsize > SHARED
     flops = 2 * a.shape[0] * (4 if a.dtype.kind == "c" else 1)
     code = kept(f"dot_work_{name_of(a.dtype)}")
     return dict(path="64 chains", code=code, threads=threads.count() if shared else 1, flops=flops)
@@ -132,7 +131,7 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
-    alone = VECTORS_SHARED if form == "columns" else ROWS_SHARED
+    alone = SHARED if form == "columns" else ROWS_SHARED
     workers = threads.count() if m * k * a.dtype.itemsize > alone else 1
     kind = Kind(name_of(a.dtype), *[name_of(v.dtype)] * 3)
     form += "" if kind.same else f", converted from {kind.a} as they are read"

@@ -36,9 +36,8 @@ STEERING = {
     "gemm/stacks_float.py": "FAR BESIDE CHUNK SHARES FEW_STEPS BROAD TURNED",
     "gemv/axpyf.py": "STEPS TOGETHER HELD",
     "gemv/chains.py": "ROWS HELD WIDE LOW AT_ONCE WINDOW",
-    "gemv/dot.py": "EACH SHARED",
+    "gemv/dot.py": "EACH",
     "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG SKEW",
-    "gemv/gemv.py": "WIDE",
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
     "numpy_loops/products.py":
@@ -83,7 +82,7 @@ FIXED = {
     "gemm/stacks_float.py": "CHAINS COPY PANELS",
     "gemv/chains.py": "CHAINS MANY WAITING",
     "gemv/dotxf.py": "PLACES BEHIND",
-        "gemv/jobs.py": "BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE KEPT",
+        "gemv/jobs.py": "BY_ROWS BY_COLUMNS BY_SEGMENTS HERE KEPT",
     "gemv/mv.py": "KEPT APART BLOCK",
     "gemv/other_dtypes.py": "BLOCK",
     "gemv/vectors.py": "WAYS",
@@ -138,10 +137,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 140  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 138  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_732
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_716

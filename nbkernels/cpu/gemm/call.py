@@ -20,7 +20,7 @@ from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .checks import size, step, unfit, wrong
-from .context import BYTES, ROWWISE, operands, oriented, words_at
+from .context import BYTES, ROWWISE, operands, oriented, shift, words_at
 from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
@@ -42,12 +42,6 @@ stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
 MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
-
-
-@jit
-def _shift(width):
-    """By how many bits bytes are shifted to be elements: a division takes 40 cycles."""
-    return (width > 1) + (width > 2) + (width > 4) + (width > 8)
 
 
 @jit
@@ -115,10 +109,10 @@ def _at_once(s, f, p, how):
     (sc, even_c), (sx, even_x) = _apart(out, out, s.inner, s), _apart(x, out, s.inner, s)
     if not (even_a and even_b and even_c and (even_x or f.x == 0)):
         return DECLINED
-    pa, pb, shift = data(a), data(b), _shift(p.size)
-    q.a, q.sa, q.rsa, q.csa, q.b, q.sb, q.rsb, q.csb = pa, sa >> shift, f.rsa, f.csa, pb, sb >> shift, f.rsb, f.csb
-    q.c, q.sc, q.rsc, q.csc = data(out), sc >> shift, f.rsc, f.csc
-    q.x, q.sx, q.rsx, q.csx = f.x, sx >> shift, f.rsx, f.csx
+    pa, pb, bits = data(a), data(b), shift(p.size)
+    q.a, q.sa, q.rsa, q.csa, q.b, q.sb, q.rsb, q.csb = pa, sa >> bits, f.rsa, f.csa, pb, sb >> bits, f.rsb, f.csb
+    q.c, q.sc, q.rsc, q.csc = data(out), sc >> bits, f.rsc, f.csc
+    q.x, q.sx, q.rsx, q.csx = f.x, sx >> bits, f.rsx, f.csx
     q.m, q.n, q.k, q.count, q.scalars, q.unit = f.m, f.n, f.k, s.count, f.scalars, f.unit
     q.launch, q.held = p.launch if _launches(threads.pool_at(p.launch), how) else 0, how & HELD
     return asked(p.stacks, (address(q), p.ready))
@@ -189,7 +183,7 @@ def checked() -> int:
             copy(own, p.words if one <= PARALLEL else p.larger, BYTES)
         poke(F64, address(s) + BETA, beta)
         poke(F64, address(s) + ALPHA, alpha)
-        f.shift_a, f.shift_b, f.shift_c = _shift(p.size_a), _shift(p.size_b), _shift(p.size)
+        f.shift_a, f.shift_b, f.shift_c = shift(p.size_a), shift(p.size_b), shift(p.size)
         f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
         f.sides = ROWWISE if s.alone != 0 else f.sides
         f.scalars = factors + (2 * width if empty else 0)

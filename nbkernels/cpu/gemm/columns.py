@@ -11,11 +11,12 @@ import functools
 from ...jit.abi.address import peek, scratch
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
+from ..runtime.launch import available
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs
 from .context import WORDS, grid, matrices, part, sub, up
-from .plan_entry import available, doors
+from .plan_entry import doors
 from .store import ending
 
 

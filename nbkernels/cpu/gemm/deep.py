@@ -19,13 +19,14 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from ..gemv.axpyf import TOGETHER, columns_of_several, group
+from ..runtime.launch import available
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .blocking import SEGMENT
 from .context import NEXT, WORDS, matrices
 from .pack import pack_alone
 from .paths import BRIEF
-from .plan_entry import available, doors
+from .plan_entry import doors
 from .store import finish
 from .tiny import HEIGHT, tall, tiny_any, tiny_long, twins
 

@@ -27,7 +27,7 @@ from ..runtime.workspace import make_room
 from . import block, columns, deep, short, thin
 from .blocking import small
 from .checks import unsound
-from .context import BYTES, ROWWISE, WORDS, operands, oriented, words_at
+from .context import BYTES, ROWWISE, WORDS, operands, oriented, shift, words_at
 from .cost import known
 from .kernels import supply
 from .packed import whole as packed_whole
@@ -91,7 +91,7 @@ def small_entry():
         if unsound(out, x, a, b, (size, size, size), beta, made != 0):
             return answer(status.DECLINED, given, made)
         f.reads, f.sides, f.size_b, f.size_c = beta != 0, ROWWISE, size, size
-        f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3
+        f.shift_a = f.shift_b = f.shift_c = shift(size)
         operands(f, out, x, a, b)
         m, n, k, rows = f.m, f.n, f.k, f.csc == 1 and (f.x == 0 or f.csx == 1)
         if serially:

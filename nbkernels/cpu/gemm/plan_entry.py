@@ -9,7 +9,7 @@ from ...jit.abi.record import lasting
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..runtime import threads
-from ..runtime.launch import launch_table, launchable, table_at
+from ..runtime.launch import launch_table, table_at
 from ..runtime.status import DONE, LACKING, WANTED
 from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .blocking import small
@@ -24,13 +24,6 @@ def factored(tile, f, factors, alpha, beta):
     f.next, f.scalars, f.unit = 0, factors, alpha == 1
     poke(tile, factors, alpha)
     poke(tile, factors + tile.itemsize, beta)
-
-
-@jit(forceinline=True)
-def available(table):
-    """Threads that a plan may count on; 0 where nothing says how many there are."""
-    t = table_at(table)
-    return t.workers if t.kept == 0 else launchable(table)
 
 
 @jit(forceinline=True)

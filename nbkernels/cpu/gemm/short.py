@@ -14,11 +14,12 @@ from ...jit.abi.address import peek
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
+from ..runtime.launch import available
 from ..runtime.status import LARGE
 from .context import NEXT, WORDS, matrices, sub, up
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
-from .plan_entry import available, doors
+from .plan_entry import doors
 from .store import MEMORY, PARTIAL, ending, finish
 
 # f32 16x2048x512, one thread, us: 747 with panels for all columns of a job, packed before they are used, so 665, 660,

@@ -12,13 +12,14 @@ import functools
 from ...jit.abi.address import peek, scratch
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
+from ..runtime.launch import available
 from ..runtime.status import DECLINED, LARGE
 from .context import WORDS, grid, part, up
 from .ger import outer
 from .kernels import TINY
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
-from .plan_entry import available, doors
+from .plan_entry import doors
 from .stacks_float import by_rows, lacking_by_rows
 from .tiny import known, tall
 

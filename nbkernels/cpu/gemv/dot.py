@@ -32,14 +32,13 @@ from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime.arrays import alike, optional, promoted
-from ..runtime.launch import SIZE
+from ..runtime.launch import SIZE, available
 from ..runtime.status import DECLINED, DONE, LARGE
 from .chains import MANY, pair_of
-from .jobs import HERE, answered, known, run_jobs, several
+from .jobs import HERE, SHARED, answered, known, run_jobs
 
 DTYPES = {*BYTES, *SIGNLESS}
 EACH = 2  # segments of a job: 0.5 us of float32
-SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
 # Sums of rows: a job is `each` segments, of `parts` in all; where their sums wait; a row's segments and steps; a and b.
 DOT = Record("Dot", "next jobs each sums parts segments k a ra sa b rb sb tasks")
 dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
@@ -101,7 +100,7 @@ def _sum(tile, table, out, a, b, many, unit):
     if (sa | ra | sb | rb) & (width - 1) != 0:
         return DECLINED
     segments, words, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
-    workers, parts = several(table) if rows * k * width > SHARED else 1, rows * segments
+    workers, parts = available(table) if 2 * rows * k * width > SHARED else 1, rows * segments
     if workers == 0:
         return LARGE
     own = allocate(parts * tile.size_t) if parts * tile.size_t > HERE else 0

@@ -7,7 +7,6 @@ import functools
 
 import numpy as np
 
-from ...jit.abi.address import scratch
 from ...jit.abi.record import lasting
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
@@ -17,33 +16,31 @@ from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED
 from . import jobs
 from .dotxf import one, pairs_of
-from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, HEAD, product, sums_of, vector_at
-
-WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
+from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, product, sums_of
 
 
 @jit(forceinline=True)
 def _segments(tile, f, i):
     """The sums of a job's segments, of one output, from the i-th on."""
     size, start = tile.itemsize, i * SEGMENT
-    a, v, t = f.a + start * size, f.v + start * size, f.planes + i * size
-    whole = min(f.each, (f.k - start) // SEGMENT)
+    a, v, t = f.a + start * size, f.b + start * size, f.room + i * size
+    whole = min(f.block, (f.k - start) // SEGMENT)
     if whole > 0:
         pairs_of(tile, whole, a, SEGMENT, v, SEGMENT, SEGMENT, t)
     left, done = f.k - start - whole * SEGMENT, whole * SEGMENT * size
-    if whole < f.each and left > 0:
+    if whole < f.block and left > 0:
         one(tile, a + done, 1, v + done, 1, left, t + whole * size)
 
 
 @jit(forceinline=True)
 def _sums(tile, f, i, h, k, a, v, t):
     """Compute one job's sums into t, one accumulator each."""
-    if f.form == BY_SEGMENTS:
+    if f.pack == BY_SEGMENTS:
         _segments(tile, f, i)
     elif f.m == 1:
-        one(tile, a, f.csa, v, f.sv, k, t)
+        one(tile, a, f.csa, v, f.rsb, k, t)
     else:
-        sums_of(tile, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t, f.m * f.k * tile.itemsize)
+        sums_of(tile, h, (a, f.rsa, f.csa), (v, f.rsb, 0), k, t, f.m * f.k * tile.itemsize)
 
 
 @functools.cache
@@ -53,15 +50,13 @@ def _entry(dtype: str):
     tile, element = small(dtype), getattr(np, dtype)
 
     def run(table, words, beta, alpha):
-        g, f = words_at(words), vector_at(scratch(HEAD))
-        f.m, f.k, f.a, f.v, f.c, f.x = g.m, g.k, g.a, g.b, g.c, g.x
-        f.rsa, f.csa, f.sv, f.rsc, f.rsx = g.rsa, g.csa, g.rsb if g.k > 1 else 1, g.rsc, g.rsx
+        f = words_at(words)
         form = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS
-        if f.m == 1 and f.k > SEGMENT and f.csa == 1 and f.sv == 1:
+        if f.m == 1 and f.k > SEGMENT and f.csa == 1 and f.rsb == 1:
             form = BY_SEGMENTS
         if form == BY_ROWS and f.csa != 1 and f.m > 1:
             return DECLINED
-        return product(tile, table - SIZE, f, form, WIDE, element(alpha), element(beta))
+        return product(tile, table - SIZE, f, form, element(alpha), element(beta))
 
     return both(run, "int64(int64, int64, float64, float64)", f"gemv_{tile}")
 

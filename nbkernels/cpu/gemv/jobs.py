@@ -11,50 +11,46 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import invoke, peek, poke, scratch
-from ...jit.abi.record import Record, address
+from ...jit.abi.record import address
 from ...jit.abi.sharing import take_from
 from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
-from ..gemm.context import sub, up
+from ..gemm.context import NEXT, TASKS, WORDS, sub, up
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
+from ..runtime.launch import SIZE, TABLE, available, launch_table, table_at
 from ..runtime.machine import l2
 from ..runtime.status import DONE, LARGE
 from .axpyf import columns
+from .chains import WIDE
 from .dotxf import few, rows_of
 
 FAR = 32 << 20  # bytes of A from which the next lines of its rows are prefetched: 3000x3000 f32 0.89 ms for 1.36
-SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
+SHARED = 3 << 17  # bytes of A, or of dot's two vectors, from which threads share the work: 6 us of it
 ROWS_SHARED = 1 << 17  # bytes of a row-major A from which they do: 256x256 f32 by one thread 9.1 us, by two 6.3
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
 RUN = 16384  # bytes of a column of a job at least: 3000 x 3000 f32 by two threads takes 930 us, with 2 KiB 1230
 
-BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
-# A product: the jobs; how they read the matrix, m outputs by k, and the vector; where the sums of each segment wait,
-# the outputs of a job and the jobs of a segment; what becomes of the sums.
-VECTOR = Record("Vector", "next jobs form m k a rsa csa v sv planes each blocks c rsc x rsx alpha beta tasks")
-vector_at, NEXT = VECTOR.pointer(), VECTOR["next"]
-HEAD, HERE = VECTOR.bytes, 8 * 2048  # bytes of stack for the words and for sums
+BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2  # how jobs read the matrix (PACK)
+HERE = 8 * 2048  # bytes of stack for sums
 KEPT = 16 * SEGMENT  # bytes for a v that is not contiguous
-ALPHA, BETA, TASKS = (8 * VECTOR[name] for name in ("alpha", "beta", "tasks"))
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
 @jit(forceinline=True)
-def _share(form, m, k, size, workers, wide):
-    """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
+def _share(form, m, k, size, workers):
+    """Outputs of a job: WIDE columns at most, and some jobs for each thread where there are several, which take them
     in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
     dotxf.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
     if form == BY_COLUMNS:
         if workers == 1:
-            return min(wide, m)
+            return min(WIDE, m)
         part, most = up((m + 4 * workers - 1) // (4 * workers), 64), up((m + workers - 1) // workers, 64)
-        each = min(wide, max(min(RUN // size, most), part))
+        each = min(WIDE, max(min(RUN // size, most), part))
         # As many for each thread: 10000 outputs of 64 steps f32 28 -> 25 us, f64 53 -> 47, mv 36 -> 32, 65 -> 56.
         jobs = up((m + each - 1) // each, workers)
         return min(each, up((m + jobs - 1) // jobs, 64))
@@ -90,10 +86,10 @@ def sums_of(tile, h, matrix, vector, k, t, held):
 @jit(forceinline=True)
 def _end(tile, f, i, h):
     """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
-    if f.planes == f.c:  # sums are results
+    if f.room == f.c:  # sums are results
         return
-    size, last, sums = tile.itemsize, (f.k - 1) // SEGMENT, f.planes + i * tile.itemsize
-    alpha, beta = peek(tile, address(f) + ALPHA), peek(tile, address(f) + BETA)
+    size, last, sums = tile.itemsize, (f.k - 1) // SEGMENT, f.room + i * tile.itemsize
+    alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
     c, x = sub((f.c, f.rsc, 0), i, 0, size), sub((f.x, f.rsx, 0), i, 0, size)
     for s in range(last + 1):
         finish(tile, (h, 1), (sums + s * f.m * size, 1), (sums, 1), s == 0, s == last, c, x, alpha, beta)
@@ -101,30 +97,25 @@ def _end(tile, f, i, h):
 
 @functools.cache
 def work(tile, sums, name: str) -> int:
-    """The jobs of one thread. `sums(tile, f, i, h, k, a, v, t)` leaves those of h outputs from the i-th on, over
-    k steps, at t."""
+    """The jobs of one thread: void(a product's words, task). BLOCK outputs are a job, BLOCKS jobs a segment, whose sums
+    are a plane of the ROOM. `sums(tile, f, i, h, k, a, v, t)` leaves those of h outputs from the i-th on, over k steps,
+    at t."""
 
     def run(f, task):
         size, job = tile.itemsize, take_from(f, NEXT, task % 2)
         while job >= 0:
-            s, i = job // f.blocks, job % f.blocks * f.each
-            start, h = s * SEGMENT, min(f.each, f.m - i)
-            a, v = f.a + (i * f.rsa + start * f.csa) * tile.size_a, f.v + start * f.sv * size
-            sums(tile, f, i, h, min(SEGMENT, f.k - start), a, v, f.planes + (s * f.m + i) * size)
+            s, i = job // f.blocks, job % f.blocks * f.block
+            start, h = s * SEGMENT, min(f.block, f.m - i)
+            a, v = f.a + (i * f.rsa + start * f.csa) * tile.size_a, f.b + start * f.rsb * size
+            sums(tile, f, i, h, min(SEGMENT, f.k - start), a, v, f.room + (s * f.m + i) * size)
             if f.k <= SEGMENT:
                 _end(tile, f, i, h)
             job = take_from(f, NEXT, task % 2)
 
-    return compiled(run, VECTOR.kernel, f"{name}_work_{tile}")
+    return compiled(run, WORDS.kernel, f"{name}_work_{tile}")
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
-
-
-@jit(forceinline=True)
-def several(table):
-    """Threads of a launch; 0 where nothing says yet how many there are."""
-    return launchable(table) or table_at(table).workers
 
 
 @jit(forceinline=True)
@@ -138,24 +129,24 @@ def run_jobs(table, words, jobs, workers, tasks):
 
 
 @jit(forceinline=True)
-def product(tile, table, f, form, wide, alpha, beta):
-    """The product of the arrays that f tells by jobs of `wide` columns at most: DONE; or LARGE, with nothing done,
-    where it wants to be let launch."""
+def product(tile, table, f, form, alpha, beta):
+    """The product of the matrix A and the vector B that f tells: DONE; or LARGE, with nothing done, where it wants to
+    be let launch."""
     size, m, k = tile.itemsize, f.m, f.k
     segments = (k + SEGMENT - 1) // SEGMENT
     direct = segments == 1 and f.rsc == 1 and f.x == 0 and alpha == 1  # sums are results
-    workers = several(table) if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
+    workers = available(table) if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
     if workers == 0:
         return LARGE
     outputs = segments if form == BY_SEGMENTS else m
-    each = few(tile) if form == BY_SEGMENTS else _share(form, m, k, size, workers, wide)
+    each = few(tile) if form == BY_SEGMENTS else _share(form, m, k, size, workers)
     blocks, here, room = (outputs + each - 1) // each, scratch(HERE), 0 if direct else segments * m * size
-    own = allocate(room) if room > HERE else 0
-    f.next, f.form, f.each, f.blocks = 0, form, each, blocks
+    own, factors = allocate(room) if room > HERE else 0, scratch(16)
+    f.next, f.pack, f.block, f.blocks, f.scalars = 0, form, each, blocks, factors
     f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
-    f.planes = f.c if direct else own if own != 0 else here
-    poke(tile, address(f) + ALPHA, alpha)
-    poke(tile, address(f) + BETA, beta)
+    f.room, f.rsb = f.c if direct else own if own != 0 else here, f.rsb if k > 1 else 1
+    poke(tile, factors, alpha)
+    poke(tile, factors + size, beta)
     run_jobs(table, address(f), f.jobs, workers, TASKS)
     if segments > 1:
         _end(tile, f, 0, m)

@@ -21,7 +21,7 @@ from numpy import empty
 from ... import background
 from ...dtypes import name_of
 from ...jit.abi.address import scratch
-from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim
+from ...jit.abi.ndarray import address_of, descr, dims, layout_is_known, ndim
 from ...jit.abi.new_arrays import answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
@@ -31,8 +31,8 @@ from ...jit.ir.kind import Kind
 from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.checks import size, step, unsound
-from ..gemm.context import matrices, sub
+from ..gemm.checks import unsound
+from ..gemm.context import BYTES, FIXED, matrices, operands, shift, sub, words_at
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.store import finish
 from ..runtime.arrays import alike, optional
@@ -40,7 +40,7 @@ from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
 from .chains import CHAINS, WAITING, WIDE, columns_sums, rows_of
-from .jobs import BY_COLUMNS, BY_ROWS, HEAD, copied, product, vector_at
+from .jobs import BY_COLUMNS, BY_ROWS, copied, product
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
@@ -72,25 +72,22 @@ def _sums(tile, form, h, matrix, vector, k, t):
 @jit(forceinline=True)
 def _of_job(tile, f, i, h, k, a, v, t):
     """Compute one job's h sums, each of the k steps of a segment, into t."""
-    _sums(tile, f.form, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t)
+    _sums(tile, f.pack, h, (a, f.rsa, f.csa), (v, f.rsb, 0), k, t)
 
 
 @jit(forceinline=True)
 def _into(tile, table, out, made, x, a, v, beta, alpha):
     """Compute the product into `out`, which is the caller's or, where `made`, new; return the entry's status."""
-    width, width_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
+    width, width_a, f = tile.itemsize, tile.size_a, words_at(scratch(BYTES))
     usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
     if not usual or unsound(out, x, a, v, (width, width_a, width), beta, made):
         return DECLINED
-    f.m, f.k, f.a, f.v, f.c, f.x, f.rsx = size(a, 1), size(a, 0), data(a), data(v), data(out), 0, 0
-    f.rsa, f.csa = step(a, 1) // width_a, step(a, 0) // width_a if f.k > 1 else 1
-    f.sv, f.rsc = step(v, 0) // width if f.k > 1 else 1, step(out, 0) // width
-    if x != 0 and beta != 0:
-        f.x, f.rsx = data(x), step(x, 0) // width
+    f.reads, f.sides, f.shift_a, f.shift_b, f.shift_c = beta != 0, FIXED, shift(width_a), shift(width), shift(width)
+    operands(f, out, x, a, v)
     along = f.rsa == 1 and f.m > 1
     if not (tile.same or along or (f.csa == 1 and f.k > 1)):
         return DECLINED
-    return product(tile, table, f, BY_COLUMNS if along else BY_ROWS, WIDE, alpha, beta)
+    return product(tile, table, f, BY_COLUMNS if along else BY_ROWS, alpha, beta)
 
 
 @functools.cache

@@ -24,3 +24,9 @@ def launchable(table):
     """Threads of a launch that compiled code may make by itself; or 0."""
     pool = pool_at(table_at(table).launch)
     return workers(pool) if pool.share != 0 else 0
+
+
+@jit(forceinline=True)
+def available(table):
+    """Threads that a plan may count on: of a launch, or those that the table names; 0 where nothing says how many."""
+    return launchable(table) or table_at(table).workers
