@@ -105,7 +105,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
 def panels(out, mat1, mat2, tiles, kind, workers) -> str:
     """What the packed path makes beside out, planes of sums aside; C' = B' A' where out's columns are contiguous."""
     (m, n), k = out.shape[-2:], mat1.shape[-1]
-    if swapped(out, mat1, mat2, kind):
+    if swapped(out, mat2, kind):
         m, n, kind = n, m, kind.swapped()
     return f"panels of mat1 and mat2, {sum(buffers(m, n, k, tiles, tiles.tile(kind), workers)[:2])} bytes"
 

@@ -211,7 +211,7 @@ def test_few_rows_and_contiguous_columns(rng, a, b):
         dtypes = (BFLOAT16,) * 2 if half else (a, b)
         left, right = (matrix(rng, shape, dtype) for shape, dtype in (((m, k), dtypes[0]), ((n, k), dtypes[1])))
         out, x = np.empty((m, n), BFLOAT16 if half else "int32"), matrix(rng, (n,), BFLOAT16 if half else "int32")
-        assert swapped(out, left, right.T, kind) == turned
+        assert swapped(out, right.T, kind) == turned
         product = model(left, right.T) if half else left.astype("int32") @ right.T.astype("int32")
         run(out, None, left, right.T, 0, 1, kind)
         assert out.tobytes() == product.astype(out.dtype).tobytes()

@@ -106,6 +106,13 @@ def by_columns(sides, m, n, k, rsb, rsc, csc):
     return few or (rsc == 1 and (csc != 1 or n == 1))
 
 
+def turns(out, b, sides=ROWWISE) -> bool:
+    """Whether `operands` computes out = a @ b as C' = B' A', by what has their shapes, strides and dtypes."""
+    (m, n), k = out.shape[-2:], b.shape[-2]
+    along_b, down, along = (x.strides[d] == x.dtype.itemsize for x, d in ((b, -2), (out, -2), (out, -1)))
+    return by_columns(sides, m, n, k, k > 1 and along_b, m > 1 and down, n == 1 or along)
+
+
 @jit(forceinline=True)
 def _turned(f, turns):
     """C' = B' A' where it `turns`, which is returned."""

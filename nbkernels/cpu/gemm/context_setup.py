@@ -10,18 +10,15 @@ from ...jit.ir.kind import UNIT, Kind
 from ..runtime.status import PACKED
 from . import matrix_unit
 from .blocking import Tiles
-from .context import EITHER, FIXED, ROWWISE, WORDS, by_columns, near, prepare
+from .context import EITHER, FIXED, ROWWISE, WORDS, near, prepare, shift, turns
 from .kernels import ready
 from .kinds import in_place
 from .microkernel import table
 
 
-def swapped(out, a, b, kind: Kind) -> bool:
-    """Whether `operands` computes out = a @ b as C' = B' A'."""
-    (m, k), n, size = a.shape[-2:], b.shape[-1], out.dtype.itemsize
-    unit = k > 1 and b.strides[-2] == b.dtype.itemsize
-    may = FIXED if hasattr(b, "memory") else sides(kind)
-    return by_columns(may, m, n, k, unit, m > 1 and out.strides[-2] == size, n == 1 or out.strides[-1] == size)
+def swapped(out, b, kind: Kind) -> bool:
+    """Whether out = a @ b, which may have panels.py's b, is computed as C' = B' A'."""
+    return turns(out, b, FIXED if hasattr(b, "memory") else sides(kind))
 
 
 def sides(kind: Kind) -> int:
@@ -37,7 +34,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.mr, f.nr, f.kc, f.nb, f.mc, f.nc = tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc
     f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, kind.same
     f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
-    f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
+    f.shift_a, f.shift_b, f.shift_c = (shift(size) for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
     f.packs, f.in_place, f.sides = ready(tile).ctypes.data, in_place(kind), sides(kind)

@@ -22,7 +22,7 @@ from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, sin
 from .kinds import kind_of, tiles_of
 from .loops import ahead, loops
 from .plan_entry import factored, whole_call
-from .tuned import SLOTS, slot, slot_of
+from .tuned import SLOTS, shape_class, slot_of
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
@@ -34,7 +34,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles | None, kind: Kind, workers: 
     that is done. b may be panels.Panels; rows of out are contiguous then. Without tiles one column or one row may meet
     a matrix as it lies."""
     free, tiles = tiles is None and after is None, tiles or tiles_of(kind, slot_of(out, a, b))
-    if turned := swapped(out, a, b, kind):
+    if turned := swapped(out, b, kind):
         kind = kind.swapped()
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers)
     tile, way = tiles.tile(kind), single(f) if free else -1
@@ -99,7 +99,7 @@ def _whole(tile):
             return LARGE
         address, factors = scratch(BYTES), scratch(16)
         left, right = abs(g.rsa) < abs(g.csa), abs(g.rsb) < abs(g.csb)
-        own = pointer(t.slots + 16 * slot(g.m, g.n, g.k, int(left), int(right), False))
+        own = pointer(t.slots + 16 * (4 * shape_class(g.m, g.n, g.k) + 2 * left + right))
         f, made = words_at(address), pointer(own[1])
         copy(address, own[0], BYTES)
         copy(address + TOLD, words + TOLD, TOLD_BYTES)

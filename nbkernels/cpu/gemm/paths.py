@@ -14,6 +14,7 @@ from ...jit.compile.lazy import plain
 from ..runtime.status import COLUMNS, DEEP, GEMV, PACKED, SHORT, SMALL, THIN
 from . import cost
 from .blocking import SEGMENT, caches, small
+from .context import turns
 from .cost import has, place, swaps, takes
 
 # How a matrix lies: its rows or its columns are contiguous, or neither.
@@ -205,7 +206,7 @@ def seen(out, x, a, b) -> tuple:
     (m, n), k, size, (row, step) = out.shape[-2:], a.shape[-1], out.dtype.itemsize, out.strides[-2:]
     rsa, csa, rsb, csb = (stride // size for each in (a, b) for stride in each.strides[-2:])
     xrow, xstep = (row, step) if x is None else steps(x)
-    if m > 1 and row == size and (step != size or n == 1):
+    if turns(out, b):
         m, n, rsa, csa, rsb, csb, step, xstep = n, m, csb, rsb, csa, rsa, row, xrow
     return m, n, k, rsa, csa, rsb, csb, step == size == xstep
 

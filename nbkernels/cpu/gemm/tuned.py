@@ -15,25 +15,16 @@ from ...jit.ir.kind import Kind
 from ...problem import CLASSES, LAYOUTS
 from ..runtime.machine import place
 from .blocking import Tiles, illegal
+from .context import turns
 
 SLOTS = len(CLASSES) * len(LAYOUTS)
 shape_class = plain(problem.shape_class)
 
 
-@plain
-def slot(m, n, k, left, right, turned):
-    """problem.slot, from compiled code."""
-    if turned:
-        m, n, left, right = n, m, 1 - right, 1 - left
-    return 4 * shape_class(m, n, k) + 2 * left + right
-
-
 def slot_of(out, a, b) -> int:
     """The slot of out = a @ b, by its shape and its layouts: which of a kind's winners the product takes."""
     left, right = (int(abs(x.strides[-2]) < abs(x.strides[-1])) for x in (a, b))
-    row, step = out.strides[-2:]
-    turned = step != out.dtype.itemsize and row == out.dtype.itemsize
-    return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turned)
+    return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turns(out, b))
 
 
 def named(kind: Kind) -> str:
