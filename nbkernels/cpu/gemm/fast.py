@@ -16,10 +16,10 @@ from ...dtypes import asked
 from ...jit.abi.ndarray import layout_is_known
 from ...jit.ir.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ir.vector import SIZE
-from ..runtime.status import DECLINED, DONE, PATHS, SYMMETRIC
+from ..runtime.status import DECLINED, SYMMETRIC
 from . import first_products
-from .entry import small_entry, small_table, supplied
-from .gemm import NAMES, ONE, REAL, UNIT, by_path, gemm
+from .entry import small_entry, small_table
+from .gemm import NAMES, ONE, REAL, UNIT, by_entry, gemm
 from .general_entry import MATRICES, general, known
 from .kinds import WIDENED, kind_of, takes
 from .syrk import mirrored
@@ -111,15 +111,10 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT):
             return general_fast(a, b, out, x, beta, alpha, MATRICES)
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
-        while status is not out and supplied(status, NAMES[a.dtype], table):
-            status = entry(words, out, x, a, b, beta, alpha)
-        if status is out:
-            return out
         if status == SYMMETRIC:
             mirrored(_product, out, a, b)
             return out
-        done = status in PATHS and by_path(status, out, x, a, b, beta, alpha) == DONE
-        return out if done else None
+        return out if by_entry(out, x, a, b, beta, alpha, found=status) else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 

@@ -20,7 +20,7 @@ from ...jit.ir.kind import wrapped
 from ...jit.ir.vector import SIZE
 from ..gemv.gemv import gemv
 from ..runtime import threads
-from ..runtime.status import DECLINED, DONE, GEMV, PACKED, SMALL
+from ..runtime.status import DECLINED, DONE, GEMV, PACKED, PATHS, SMALL
 from ..runtime.workspace import fresh
 from . import first_products
 from .blocking import Tiles, given
@@ -83,8 +83,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj=None, mode:
     elif tiles is None and first_products.product(out, x, a, b, beta, alpha, kind):
         return False
     if tiles is None and kind.a in SIZE:
-        way = path_of(out, x, a, b, threads.count())
-        if way != PACKED and by_path(way, out, x, a, b, beta, alpha) == DONE:
+        ends = after is not None and path_of(out, x, a, b, threads.count()) == PACKED
+        if not ends and by_entry(*(y if y is None else y.view(y.dtype.type) for y in (out, x, a, b)), beta, alpha):
             return False
     m, n, k = *out.shape, a.shape[1]
     kind = kind if tiles else by_unit(kind, m, n, k)
@@ -94,11 +94,24 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj=None, mode:
     return after is not None
 
 
+def by_entry(out, x, a, b, beta, alpha, serially=0, found=DECLINED) -> bool:
+    """float32 and float64, of NumPy's own dtype objects, by the path that small products' entry chooses, or by the
+    small one (SERIALLY); `found`: what it has answered already. False, with nothing written, where it declines."""
+    name = NAMES[out.dtype]
+    entry, table = small_entry(), small_table(name)
+    words, factors = table.buffer_info()[0] | serially, (float(beta), float(alpha))
+    if found == DECLINED:
+        found = entry(words, out, x, a, b, *factors)
+    while found is not out and supplied(found, name, table):
+        found = entry(words, out, x, a, b, *factors)
+    return found is out or (found in PATHS and by_path(found, out, x, a, b, beta, alpha) == DONE)
+
+
 def by_path(way: int, out, x, a, b, beta, alpha) -> int:
     """float32 and float64 by one path, after all checks: a status."""
     name, workers = NAMES[out.dtype], threads.count()
     if way == SMALL:
-        return _run_small(out, x, a, b, beta, alpha)
+        return DONE if by_entry(out, x, a, b, beta, alpha, SERIALLY) else DECLINED
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
         return packed(out, x, a, b, beta, alpha, None, kind, workers)
@@ -119,16 +132,6 @@ def _scaled(out, x, beta, kind) -> None:
         return
     with np.errstate(all="ignore"):
         np.multiply(x, np.asarray(wrapped(beta, kind), kind.chain), out, dtype=kind.chain, casting="unsafe")
-
-
-def _run_small(out, x, a, b, beta, alpha) -> int:
-    name = NAMES[out.dtype]
-    entry, table = small_entry(), small_table(name)
-    words = table.buffer_info()[0] | SERIALLY
-    found = entry(words, out, x, a, b, float(beta), float(alpha))
-    while found is not out and supplied(found, name, table):
-        found = entry(words, out, x, a, b, float(beta), float(alpha))
-    return DONE if found is out else found
 
 
 def same(p, q) -> bool:
