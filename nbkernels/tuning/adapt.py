@@ -34,8 +34,8 @@ class Product:
         (m, n, _), ((rsa, csa), (rsb, csb)) = self.shape, paths.strides(self.layout, *self.shape)
         product, each = (*self.shape, rsa, csa, rsb, csb), np.eye(cost.COUNT)
         shares = np.where(self.many, 2.0 / self.threads, 1.0)
-        return np.array([cost.predicted(self.tile, each, 0, product, cost.swaps(way, m, n, rsa, csb), self.l2, share)
-                         for way, share in zip(cost.WAYS, shares)])  # fmt: skip
+        has = (cost.has(self.tile, product, cost.swaps(way, m, n, rsa, csb), self.l2) for way in cost.WAYS)
+        return np.array([cost.takes(each, 0, features, share) for features, share in zip(has, shares)])
 
 
 def part(table, dtype) -> np.ndarray:

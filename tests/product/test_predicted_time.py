@@ -190,7 +190,8 @@ def test_a_broken_file_holds_none_and_says_so(monkeypatch, tmp_path, change):
 
 def test_more_threads_share_all_but_the_first():
     costs, product = array("d", [5.0, *[1.0] * (cost.COUNT - 1)]), (200, 300, 400, 400, 1, 300, 1)
-    two, eight = (cost.predicted(small("float32"), costs, 0, product, False, 1, share) for share in (1, 1 / 4))
+    features = cost.has(small("float32"), product, False, 1)
+    two, eight = (cost.takes(costs, 0, features, share) for share in (1, 1 / 4))
     assert eight - 5 == pytest.approx((two - 5) / 4)
 
 

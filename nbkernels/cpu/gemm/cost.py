@@ -97,11 +97,6 @@ def takes(costs, at, features, share):
     )
 
 
-def predicted(tile, costs, at, product, turned, cache, share):
-    """Predict the microseconds of a product by costs[at:at + COUNT]; `share` scales all costs but the first."""
-    return takes(costs, at, has(tile, product, turned, cache), share)
-
-
 def read(file) -> tuple[dict[str, dict], str | None]:
     """A file's costs by kind of processor, each with the `table` of compiled code; or none, and why."""
     try:

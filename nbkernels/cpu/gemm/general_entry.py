@@ -26,7 +26,7 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
 from .blocking import caches, small
 from .call import ASKED, F32, F64, HELD, NEW, OVERHEAD, STRICT, by_itself, checked, plan
-from .checks import step
+from .checks import size, step
 from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
@@ -43,19 +43,12 @@ call_at, SHAPE = CALL.pointer(), 8 * MOST
 
 
 @jit(forceinline=True)
-def _batch(x, d):
-    """The size of the batch dimension that has d others after it, 1 where there is none."""
-    at = ndim(x) - 3 - d
-    return shape(x, at) if at >= 0 else 1
-
-
-@jit(forceinline=True)
 def _sizes(a, b, sizes):
     """Write the shape of a product to an address: how many dimensions and products, and each one's sizes."""
     s, batches, count, m, n = pointer(sizes), max(max(ndim(a), ndim(b)) - 2, 0), 1, 1, 1
     at = batches
     for d in range(batches):
-        p, q = _batch(a, d), _batch(b, d)
+        p, q = size(a, d + 2), size(b, d + 2)
         s[batches - 1 - d] = q if p == 1 else p
         count *= s[batches - 1 - d]
     if ndim(a) > 1:
