@@ -19,7 +19,7 @@ from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small
 from .context import WORDS, matrices, sub
-from .even import even_rows, even_upright, suits
+from .even import even, suits
 from .microkernel import PACKED, STRIDED, absent, every, known, ukernel, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
@@ -161,17 +161,17 @@ def _block(tile) -> int:
 def straight(dtype: str, upright: bool) -> tuple[int, int]:
     """(address of the straight-line kernel for products that `even.suits` accepts, 0). `upright`: whether A is stored
     by columns; else it is stored by rows."""
-    tile, even = small(dtype), even_upright if upright else even_rows
+    tile, lie = small(dtype), int(upright)
 
     def run(f, beta, alpha):
         b, rsb, step = f.b, f.rsb, f.csa if upright else f.rsa
         if f.csb != 1:
             b, rsb = scratch(PANEL), f.n
             turned(tile, 1, f.n, f.k, f.b, 0, f.csb, b)
-        even(tile, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
+        even(tile, lie, 0, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
         return DONE
 
-    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}"), 0
+    return compiled(run, KERNEL, f"gemm_even_{'upright' if upright else 'rows'}_{tile}"), 0
 
 
 @functools.cache

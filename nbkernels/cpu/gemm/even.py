@@ -27,7 +27,7 @@ def suits(tile, m, n, k, rsa, csa):
     return tile.narrow and near and m >= ROWS and k >= STEPS and n >= tile.nr and (rsa == 1 or csa == 1)
 
 
-def _even(builder, tile, arg, whole, upright, ahead=False):
+def _even(builder, tile, arg, whole, upright, ahead):
     """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
     left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
     name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
@@ -87,17 +87,6 @@ def _by_lie(context, builder, tile, arg):
     switch(builder, asked, functools.partial(_even, builder, tile, arg))
 
 
-def _of_lie(upright):
-    def emit(context, builder, tile, arg):
-        switch(builder, [(_whole(builder, tile, arg), 2)], lambda whole: _even(builder, tile, arg, whole, upright))
-
-    return emit
-
-
 # `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
 # are asked for.
 even = on_tile("even", EVEN, _by_lie, "upright:i ahead:i")
-# The same, nothing asked for, of an A that lies so.
-even_rows, even_upright = (
-    on_tile(f"even_{name}", EVEN, _of_lie(upright)) for upright, name in enumerate(("rows", "upright"))
-)

@@ -292,12 +292,15 @@ def once(module: ir.Module, name: str, kinds: list):
 
 
 def switch(builder: ir.IRBuilder, asked: list, emit) -> None:
-    """Emit `emit(*answers)` for every set of answers: each of what is asked is an i64, below the number beside it."""
+    """Emit `emit(*answers)` for every set of answers: each of what is asked is an i64, below the number beside it. Of a
+    constant there is one answer."""
     which, done, bad = I64(0), builder.append_basic_block("done"), builder.append_basic_block("unreachable")
     for value, many in asked:
         which = builder.add(builder.mul(which, I64(many)), value)
     to = builder.switch(which, bad)
     for index, answers in enumerate(itertools.product(*(range(many) for _, many in asked))):
+        if any(isinstance(value, ir.Constant) and value.constant != each for (value, _), each in zip(asked, answers)):
+            continue
         block = builder.append_basic_block("way")
         to.add_case(I64(index), block)
         with builder.goto_block(block):
