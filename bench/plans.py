@@ -12,7 +12,6 @@ from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.turn import TILE
 from nbkernels.jit.ir.vector import LINE
 
-SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 SEGMENT, EIGHT = blocking.SEGMENT, "of 8 bytes each"
 
 
@@ -24,16 +23,6 @@ def cube(number):
     root = round(number ** (1 / 3))
     assert root**3 == number
     return f"{root}³"
-
-
-def power(number):
-    """
-    >>> power(1 << 17)
-    '2¹⁷'
-    """
-    exponent = number.bit_length() - 1
-    assert 1 << exponent == number
-    return f"2{str(exponent).translate(SUPERSCRIPT)}"
 
 
 def size(number):
@@ -71,8 +60,8 @@ def products():
             f"likewise; {planes} * m, {EIGHT}",
         ),
         "thin": (
-            f"k <= {paths.DEEPEST}, into contiguous rows or columns; threads share {power(paths.THIN_LEAST)} elements "
-            "of C and more",
+            f"k <= {paths.DEEPEST}, into contiguous rows or columns; threads share more than {cube(paths.AWAKE)} "
+            "elements of C",
             "none; k * n, n up to a multiple of nr, where B's rows are not contiguous",
         ),
         "deep": (

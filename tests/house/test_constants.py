@@ -18,16 +18,16 @@ STEERING = {
     "elementwise/schedule.py": "FEW",
     "gemm/first_products.py": "MOST",
     "gemm/blocking.py": "PANEL",
-    "gemm/context.py": "NEAR_L2 PARTS CROSSING PACKING",
+    "gemm/context.py": "NEAR_L2 CROSSING PACKING",
     "gemm/cost.py": "VAST",
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/call.py": "OVERHEAD",
     "gemm/little.py": "OUTPUTS LITTLE",
     "gemm/microkernel.py": "APART UNROLL NARROW STREAMS",
-    "gemm/pack.py": "ROWS AHEAD",
+    "gemm/pack.py": "ROWS",
     "gemm/paths.py":
-        "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "
+        "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST SHORT_ROWS "
         "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
     "gemm/short.py": "STEPS BROAD EACH",
     "gemm/syrk.py": "LINE",
@@ -43,7 +43,7 @@ STEERING = {
     "numpy_loops/products.py":
         "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS BEGUN FEW MOST WORK",
     "quantized/kernel.py": "COLUMNS AHEAD",
-    "quantized/linear.py": "SHARED MOST",
+    "quantized/linear.py": "MOST",
     "reduce/first_folds.py": "MOST",
     "reduce/loops.py": "FUSED FEW",
     "reduce/plan.py": "PARALLEL STAGE SHARE WIDE",
@@ -137,10 +137,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 138  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 134  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_690
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_682

@@ -13,7 +13,7 @@ import pytest
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import gemm
-from nbkernels.cpu.gemm.paths import THIN_LEAST, legal, only
+from nbkernels.cpu.gemm.paths import AWAKE, legal, only
 from nbkernels.cpu.gemm.short import STEPS
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DEEP, DONE, GEMV, PACKED, PATHS, SHORT, SMALL, THIN
@@ -196,7 +196,7 @@ def test_a_chain_begins_with_zero_whatever_comes_first(way, dtype):
     assert ran >= 2 * len(LIE[way])
 
 
-WIDE = 149 + THIN_LEAST // 971  # columns of a thin product that threads share
+WIDE = 149 + AWAKE // 971  # columns of a thin product that threads share
 CALLS = [
     (SMALL, 250, 250, 250, "NN", 1), (PACKED, 330, 330, 330, "NN", 1), (COLUMNS, 250, 250, 250, "NN", 2),
     (THIN, 971, WIDE, 3, "NN", 2), (THIN, 971, WIDE, 3, "NT", 2), (THIN, 971, WIDE // 3, 3, "NN", 2),

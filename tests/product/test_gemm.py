@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import context_setup, gemm
+from nbkernels.cpu.gemm.context import NEAR_L2
 from nbkernels.cpu.gemm.paths import legal, only
 from nbkernels.cpu.runtime.status import DONE, PACKED, PATHS
 from tests import reference
@@ -100,9 +101,9 @@ def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
 @pytest.fixture
 def near(monkeypatch):
     """Caches so small that a little A is larger."""
-    monkeypatch.setattr(context_setup, "near", lambda: 1 << 18)
+    monkeypatch.setattr(context_setup, "caches", lambda: (1 << 15, 1 << 16))
     context_setup.template.cache_clear()
-    yield context_setup.near()
+    yield NEAR_L2 << 16
     context_setup.template.cache_clear()
 
 

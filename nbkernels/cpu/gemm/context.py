@@ -22,7 +22,7 @@ WORDS = Record(
     """
     next jobs |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
-    workers tasks near scalars unit reads loops mixed sides numpy result after context own
+    workers tasks cache scalars unit reads loops sides after context own
     micro nv lanes packs in_place brackets
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block down across stretch bpanels ready part total share need blocks room start stop
@@ -31,8 +31,9 @@ WORDS = Record(
 words_at = WORDS.pointer()
 BYTES, NEXT = WORDS.bytes, WORDS["next"]
 TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
-NEAR_L2 = 4  # times L2: bytes of an A that stays near
-PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (AVX2)
+# Times L2: bytes of an A that stays near; of a larger one a stretch has those of L2 (twice as many are level, 1 MB to
+# 512 KB, AVX2).
+NEAR_L2 = 4
 # Steps of k for a row of C from which B in place gains more than C by columns costs (bfloat16: 1.1 to 2.3 times).
 CROSSING = 64
 # How a product may be turned: not, as its kernels tell A from B; where C is stored by columns; for a matrix unit, too.
@@ -78,8 +79,8 @@ def grid(m, n, mr, nr, workers):
 
 
 @plain
-def _piece(sizes, tiles, panels, parts, near):
-    """Of a piece: the rows of a stretch; bytes of its panels of A, of B, and of a plane.
+def _piece(sizes, tiles, panels, parts, cache):
+    """Of a piece: the rows of a stretch; bytes of its panels of A, of B, and of a plane. `cache`: bytes of L2.
 
     A stretch is what is packed of A at once, as much as each of the threads that share these rows would have of them;
     of a large A less, which stays in the caches while it meets all of B: it would come from memory again for each block
@@ -89,7 +90,7 @@ def _piece(sizes, tiles, panels, parts, near):
     rows, columns = part(even(m, mc, mr), down, mr), part(even(n, nc, nr), across, nr)
     words = (min(k, kc) + group - 1) // group
     size = rows * words * step
-    stretches = (PARTS * size + near - 1) // near if size > near and columns > nb else 1
+    stretches = (size + cache - 1) // cache if size > NEAR_L2 * cache and columns > nb else 1
     stretch = part(rows, max(stretches, across), mr)
     kept = columns if stretch < rows else min(columns, nb)  # of B: a block, unless other stretches meet it, too
     a, b = stretch * words * step, kept * (words + head) * step
@@ -166,7 +167,7 @@ def cuts(f):
     m, n, k = f.m, f.n, f.k
     f.down, f.across = grid(min(m, f.mc), min(n, f.nc), f.mr, f.nr, f.workers)
     tiles, panels = (f.mr, f.nr, f.kc, f.nb, f.mc, f.nc), (f.group, f.step, f.head, f.size_t)
-    f.stretch, f.bpanels, bpanels, plane = _piece((m, n, k), tiles, panels, (f.down, f.across), f.near)
+    f.stretch, f.bpanels, bpanels, plane = _piece((m, n, k), tiles, panels, (f.down, f.across), f.cache)
     need = f.bpanels + bpanels
     # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
     # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
@@ -205,7 +206,7 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> t
     C, in blocks of mc x nc, is cut into down x across pieces, one for each thread, which packs what its piece needs. In
     items of the panels' dtype, complex numbers two each, k counted in words: of A m * min(k, kc) items, m at most mc;
     of B n * min(k, kc), n at most nc, if across is above 1, else nb in place of n for each thread. Of an A that has
-    more than four times the bytes of L2 each thread has less, a third of these at a time, but all of its B. Planes, of
+    more than four times the bytes of L2 each thread has less, as many as L2 at a time, but all of its B. Planes, of
     min(m, mc) * min(n, nc) items in all, are needed only where chains are cut (k > kc) and out cannot hold them: no
     contiguous rows, in-place, or k > 4096; second ones for k > 4096 where out is in-place or has no contiguous rows.
 
@@ -215,9 +216,4 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> t
     """
     cut = grid(min(m, tiles.mc), min(n, tiles.nc), tiles.mr, tiles.nr, workers)
     panels = tile.group, tile.step, tile.head, tile.size_t
-    return tuple(math.prod(cut) * size for size in _piece((m, n, k), tuple(tiles), panels, cut, near())[1:])
-
-
-def near() -> int:
-    """Bytes of an A that stays in the caches while panels of B go over it."""
-    return NEAR_L2 * caches()[1]
+    return tuple(math.prod(cut) * size for size in _piece((m, n, k), tuple(tiles), panels, cut, caches()[1])[1:])

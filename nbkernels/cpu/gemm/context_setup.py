@@ -9,8 +9,8 @@ import numpy as np
 from ...jit.ir.kind import UNIT, Kind
 from ..runtime.status import PACKED
 from . import matrix_unit
-from .blocking import Tiles
-from .context import EITHER, FIXED, ROWWISE, WORDS, near, prepare, shift, turns
+from .blocking import Tiles, caches
+from .context import EITHER, FIXED, ROWWISE, WORDS, prepare, shift, turns
 from .kernels import ready
 from .kinds import in_place
 from .microkernel import table
@@ -35,7 +35,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, kind.same
     f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
     f.shift_a, f.shift_b, f.shift_c = (shift(size) for size in (tile.size_a, tile.size_b, tile.size_c))
-    f.workers, f.tasks, f.near = workers, workers, near()
+    f.workers, f.tasks, f.cache = workers, workers, caches()[1]
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
     f.packs, f.in_place, f.sides = ready(tile).ctypes.data, in_place(kind), sides(kind)
     f.brackets = matrix_unit.brackets(kind.a) if kind.way == UNIT else 0
@@ -51,18 +51,12 @@ def _scalars(alpha, beta, dtype: str):
 _known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
 
 
-def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
-    """The words of a product before its arrays are known, and what must live while they are read."""
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, way: int = PACKED):
+    """A path's words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
     f = WORDS.array(template(tiles, kind, workers))
     f.own = f.buffer_info()[0]
     f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
     f.reads, f.unit = beta != 0, alpha == 1
-    return f, kept
-
-
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, way: int = PACKED):
-    """A path's words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
-    f, kept = started(beta, alpha, tiles, kind, workers)
     if hasattr(b, "memory"):  # panels.py's
         f.ready, f.sides = b.memory.ctypes.data, FIXED
     prepare()(id(out), x, id(a), id(b), f.own, way)

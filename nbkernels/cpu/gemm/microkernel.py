@@ -26,8 +26,9 @@ from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import I64, LINE, loop
 from . import matrix_unit
 
-# Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
-# memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels in the caches come as the hardware follows them.
+# Rows of a B in place, or of what is packed, to run ahead with prefetch: they lie apart, beyond what the hardware
+# follows, and may come from memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels in the caches come as the
+# hardware follows them.
 APART = 16
 # Arguments (emit.py). What is asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in
 # STREAMS places, `gap` bytes apart, by turns, `pace` bytes a step: one stream is not all that a core can read.

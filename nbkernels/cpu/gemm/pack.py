@@ -13,11 +13,11 @@ from types import SimpleNamespace
 from ...jit.compile.lazy import jit
 from ...jit.ir.emit import called, on_tile
 from ...jit.ir.vector import ELEMENT, I64, LINE, Lanes, loop
+from .microkernel import APART
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, and 16 rows a power
 # of two apart would share two sets of L1 (A by columns, n = 1024, 1004 us, by 8 372). L2 prefetches what comes next.
 ROWS = 8
-AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
 # Arguments of a function that packs a vector's width of a panel: `width` rows are in the source, `room` in the panel.
@@ -30,7 +30,7 @@ def _copy(lanes, panel):
 
     def body(p, carried):
         source, target = carried
-        lanes.prefetch(lanes.at(source, builder.mul(panel.down, I64(AHEAD))))
+        lanes.prefetch(lanes.at(source, builder.mul(panel.down, I64(APART))))
         lanes.store(lanes.load(source, valid), target, kept)
         return [lanes.at(source, panel.down), lanes.at(target, panel.pitch)]
 

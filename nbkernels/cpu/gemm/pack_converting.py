@@ -15,7 +15,8 @@ from ...jit.ir.emit import called, on_tile
 from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import I64, loop, width_bits
 from .matrix_unit import panel_a
-from .pack import AHEAD, VECTOR, pack
+from .microkernel import APART
+from .pack import VECTOR, pack
 
 
 def _put(chain, planes, target, pitch, kept):
@@ -44,7 +45,7 @@ def _rowwise(chain, operand, rows, panel, load):
     def turn(items, kept=kept):
         def body(index, carried):
             source, target = carried
-            words.prefetch(words.at(source, builder.mul(panel.down, I64(AHEAD))))
+            words.prefetch(words.at(source, builder.mul(panel.down, I64(APART))))
             addresses = [words.at(source, builder.mul(panel.down, I64(q))) for q in range(group)]
             places = iter(range(group))
             planes = chain.across(operand, addresses, lambda lanes, address: load(lanes, address, next(places), items))

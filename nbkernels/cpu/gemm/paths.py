@@ -22,13 +22,14 @@ BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
 LITTLE, STORED = 16**3, 8  # those of a product up to which there is no other path; those that an element of C costs
-AWAKE = 48**3  # those, of a stack too, up to which threads are not launched: to wake them takes 50 us
-BRIEF = 60**3  # those of a deep product up to which a launch over threads costs more than it saves
+# Those, of a stack too, up to which threads are not launched, as to wake them takes 50 us; and elements of a C that is
+# written by rows.
+AWAKE = 48**3
+BRIEF = 60**3  # those of a deep or a quantised product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save
 SERIAL = 320**3  # those up to which one thread has room for a product
 PANEL = 64 << 10  # bytes of a panel of B that the small path packs
 DEEPEST = 512  # steps of k up to which one fits that has 128 bytes a row
-THIN_LEAST = 1 << 17  # elements of C from which threads share it where it is written by rows
 SHORT_ROWS = 64  # of a short product, of which each thread packs all of A
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
 # fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many.
@@ -66,7 +67,7 @@ def mirrors(m, n, k, workers):
 def shared(way, m, n, k):
     """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
     if way == THIN:
-        return m * n >= THIN_LEAST
+        return m * n > AWAKE
     if way in (DEEP, PACKED):
         return m * n * k > (BRIEF if way == DEEP else PARALLEL)
     return way in (SHORT, COLUMNS)

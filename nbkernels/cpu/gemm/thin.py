@@ -18,7 +18,7 @@ from .context import WORDS, grid, part, up
 from .ger import outer
 from .kernels import TINY
 from .pack import pack
-from .paths import PANEL, THIN_LEAST
+from .paths import AWAKE, PANEL
 from .plan_entry import doors
 from .stacks_float import by_rows, lacking_by_rows
 from .tiny import known, tall
@@ -67,11 +67,11 @@ def _thin(tile) -> int:
 
 @jit(forceinline=True)
 def _plan(tile, f, table):
-    """Cut C into pieces, from THIN_LEAST elements on; the bytes of B's panels where no stack holds them: then each
+    """Cut C into pieces, where it is large; the bytes of B's panels where no stack holds them: then each
     thread packs some of its columns."""
     if f.csc != 1 or (f.x != 0 and f.csx != 1):
         return -DECLINED
-    f.workers = available(table) if f.m * f.n >= THIN_LEAST else 1
+    f.workers = available(table) if f.m * f.n > AWAKE else 1
     if f.workers == 0:
         return -LARGE
     panels = up(f.n, tile.nr) * f.k * tile.itemsize if f.csb != 1 else 0

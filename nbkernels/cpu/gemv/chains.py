@@ -15,7 +15,7 @@ from ...jit.abi.address import nothing, poke
 from ...jit.compile.lazy import jit
 from ...jit.ir.chain import Chain, in_groups
 from ...jit.ir.emit import emitted
-from ...jit.ir.vector import I32, I64, SIZE, Lanes, in_blocks, loop, opaque, used
+from ...jit.ir.vector import I32, I64, Lanes, in_blocks, loop, opaque, used
 from ..gemm.blocking import vector_registers
 from .axpyf import STEPS, columns
 
@@ -29,10 +29,9 @@ HELD = vector_registers() - 2
 # 614 (AVX-512).
 WIDE = 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
-# Bytes of a column up to which many columns are read as they lie, by windows of so many steps of each chain: in those
-# of one chain, 8 columns apart, lines are few, and nothing prefetches them (64x10000 f32, us: 83, so 66).
-LOW, AT_ONCE = 1024, {4: 8, 8: 4}
-FLOATS, DOUBLES = AT_ONCE.values()
+# Bytes of a column up to which many columns are read as they lie, by windows of so many bytes of v for each chain: in
+# those of one chain, 8 columns apart, lines are few, and nothing prefetches them (64x10000 f32, us: 83, so 66).
+LOW, AT_ONCE = 1024, 32
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 
 
@@ -174,8 +173,8 @@ def _halve(builder, tile, q):
 
 def _in_turn(builder, tile, q):
     """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
-    AT_ONCE columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
-    ops, at_once = Chain(builder, tile.kind, tile.lanes), AT_ONCE[SIZE[tile.dtype]]
+    `at_once` columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
+    ops, at_once = Chain(builder, tile.kind, tile.lanes), AT_ONCE // tile.itemsize
     lanes = ops.words
     starts, some = lanes.each(q.lines, q.apart, CHAINS), CHAINS // at_once
 
@@ -207,7 +206,7 @@ in_turn = emitted("mv_in_turn", "turns:i h:i a:a csa:i v:p sv:i lines:p apart:i"
 @jit(forceinline=True)
 def columns_sums(tile, h, a, csa, v, sv, k, t, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
-    size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
+    size, p, apart, at_once = tile.itemsize, 0, WIDE, AT_ONCE // tile.itemsize
     window = max(WINDOW // (h * tile.size_a), STEPS) * CHAINS
     if h * tile.size_a <= LOW and k >= CHAINS * max(h, at_once):  # lines whose vectors do not crowd in L1
         apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)

@@ -10,11 +10,11 @@ from ...jit.compile.routine import routine
 from ...quantized.layout import BYTES, WIDTH
 from ..gemm.blocking import SEGMENT
 from ..gemm.epilogue import After
+from ..gemm.paths import BRIEF
 from ..runtime import threads
 from .kernel import COLUMNS, CONTEXT, Form
 from .rows import define as bytes_of_rows
 
-SHARED = 1 << 18  # multiply-adds from which on threads share them: of a core 10 us
 MOST = 64  # plans that are kept with weights
 
 
@@ -52,7 +52,7 @@ def plan(w, rows: int, exact: bool):
         room = rows * (f.stride + groups + 1)
     if len(w.plans) >= MOST:
         w.plans.clear()
-    tasks = f.strips if rows * n * k > SHARED else 1
+    tasks = f.strips if rows * n * k > BRIEF else 1
     found = w.plans[rows, exact] = address, tasks, f.tobytes(), quantizer, room
     return found
 
@@ -75,7 +75,7 @@ def linear(w, x, bias, function, exact: bool) -> np.ndarray:
         f.source, f.x = address_of(x), address_of(memory)
         f.sums = f.x + BYTES * rows * f.stride
         f.scales = f.sums + BYTES * rows * f.groups
-        f.tasks = min(threads.count(), rows) if rows * k > SHARED else 1
+        f.tasks = min(threads.count(), rows) if rows * k > BRIEF else 1
         threads.launch(quantizer, f.buffer_info()[0], f.tasks)
     else:
         f.x = address_of(x)
