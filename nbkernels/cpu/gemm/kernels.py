@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...jit.abi.address import invoke, peek, pointer
+from ...jit.abi.address import copy, invoke, peek, pointer, scratch
 from ...jit.abi.record import Record, lasting
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from ..gemv import other_dtypes
 from . import tiny
-from .block import ROOM
+from .block import ROOM, SQUARE
 from .context import WORDS
 from .microkernel import PACKED, STREAMED, absent_of, table, ukernel_packed, ukernel_streamed
 from .pack import pack_rows_a, pack_rows_b
 from .pack_converting import pack_a, pack_b
 from .paths import AWAKE
 from .stacks_float import NATIVE, WAYS
-from .store import MEMORY, PARTIAL, finish
+from .store import PARTIAL, PLAIN, REGISTERS, finish
 
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
 # ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X;
@@ -108,27 +108,44 @@ def configure(t, f, height):
         invoke(f.brackets, (height,))
 
 
+@jit
+def _rows(t, size, to, rst, part, rsp):
+    """Copy a tile's rows, of items of `size` bytes, to `to`."""
+    for i in range(t.height):
+        copy(to + i * rst * size, part + i * rsp * size, t.width * size)
+
+
 @functools.cache
-def multiplier(tile) -> int:
-    """A tile of C and how it ends: void(the tile's words, the product's)."""
+def multiplier(tile, padded=False) -> int:
+    """A tile of C and how it ends: void(the tile's words, the product's). `padded`: by micro-kernels of full height, so
+    that of an edge all of the tile's rows are computed, and those that C has are copied (padded.py)."""
 
     def multiply(t, f):
-        configure(t, f, t.height)
+        height = tile.mr if padded else t.height
+        configure(t, f, height)
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
-        registers = t.stop != PARTIAL and t.stop != MEMORY
-        code, to, rst = (t.stop, t.c, f.rsc) if registers else (PARTIAL, t.part, t.rsp)
+        edge, part, rsp, c, rsc = padded and t.height < tile.mr, t.part, t.rsp, t.c, f.rsc
+        if edge:
+            part, c, rsp, rsc = scratch(SQUARE), scratch(SQUARE), tile.nr, tile.nr
+            if t.starts == 0:
+                _rows(t, tile.size_t, part, rsp, t.part, t.rsp)
+        registers = t.stop == PLAIN or (t.stop == REGISTERS and not edge)
+        code, to, rst = (t.stop, c, rsc) if registers else (PARTIAL, part, rsp)
         if t.pace == 0:
-            ukernel_packed(tile, t.height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
+            ukernel_packed(tile, height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, part, rsp, to, rst, t.width,
                            not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
         else:
-            ukernel_streamed(tile, t.height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
+            ukernel_streamed(tile, height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, part, rsp, to, rst, t.width,
                              not t.starts, code, t.x, f.rsx, alpha, beta, t.ahead, t.pace, t.gap)  # fmt: skip
-        if t.stop == MEMORY:
-            finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,
+        if t.stop != PARTIAL and not registers:
+            finish(tile, (t.height, t.width), (part, rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
+        elif edge and registers:
+            _rows(t, tile.size_c, t.c, f.rsc, c, rsc)
+        elif edge:
+            _rows(t, tile.size_t, t.part, t.rsp, part, rsp)
 
-    found = ready(tile)[MULTIPLIER] = compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_{tile}")
-    return found
+    return compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_{'padded_' * padded}{tile}")
 
 
 def supply(tile, at: int) -> None:
@@ -160,4 +177,5 @@ def _supplied(tile, packs, streams, m, n) -> int:
     for lie in (PACKED, STREAMED)[: 1 + streams]:
         while (at := absent_of(tile, table(tile).words, lie, m, n)) >= 0:
             supply(tile, at)
-    return multiplier(tile)
+    found = ready(tile)[MULTIPLIER] = multiplier(tile)
+    return found

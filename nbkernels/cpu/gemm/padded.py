@@ -7,26 +7,22 @@ calls have them for each height, and compiled code that has nobody to ask for an
 
 from __future__ import annotations
 
-import functools
-
-from ...jit.abi.address import copy, invoke, peek, pointer, scratch
+from ...jit.abi.address import invoke, pointer, scratch
 from ...jit.abi.record import Record
 from ...jit.abi.workspaces import acquire, allocate, free, release
-from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ..runtime import threads, workspace
 from ..runtime.status import DONE
-from . import kernels
 from .block import ROOM, SQUARE
 from .context import FIXED, TASKS, WORDS, cuts
 from .context_setup import template
-from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, configure, few_tiles, single, supply, tile_at
+from .kernels import PACKS, PANEL_A, PANEL_B, TILE_BYTES, few_tiles, multiplier, single, supply, tile_at
 from .kinds import default_tiles
 from .loops import loops
-from .microkernel import PACKED, place, table, ukernel_packed
+from .microkernel import PACKED, place, table
 from .paths import PARALLEL, SERIAL
-from .store import PARTIAL, PLAIN, REGISTERS, ending, finish
+from .store import ending
 
 # Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table;
 # the jobs of a stack, and what takes few whole numbers or 0 (call.py); whether words may lack kernels; workspace.ROOMS;
@@ -35,46 +31,12 @@ PLAN = Record("ProductPlan", "words larger launch jobs little asks rooms stacks 
 plan_at = PLAN.pointer()
 
 
-@jit
-def _rows(t, size, to, rst, part, rsp):
-    """Copy a tile's rows, of items of `size` bytes, to `to`."""
-    for i in range(t.height):
-        copy(to + i * rst * size, part + i * rsp * size, t.width * size)
-
-
-@functools.cache
-def multiplier(tile) -> int:
-    """As kernels.multiplier; of an edge all of the tile's rows."""
-
-    def multiply(t, f):
-        configure(t, f, tile.mr)
-        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
-        edge, part, rsp, c, rsc = t.height < tile.mr, t.part, t.rsp, t.c, f.rsc
-        if edge:
-            part, c, rsp, rsc = scratch(SQUARE), scratch(SQUARE), tile.nr, tile.nr
-            if t.starts == 0:
-                _rows(t, tile.size_t, part, rsp, t.part, t.rsp)
-        registers = t.stop == PLAIN or (t.stop == REGISTERS and not edge)
-        code, to, rst = (t.stop, c, rsc) if registers else (PARTIAL, part, rsp)
-        ukernel_packed(tile, tile.mr, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, part, rsp, to, rst, t.width,
-                       not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
-        if t.stop != PARTIAL and not registers:
-            finish(tile, (t.height, t.width), (part, rsp), (t.total, t.rst), t.first != 0, t.last != 0,
-                   (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
-        elif edge and registers:
-            _rows(t, tile.size_c, t.c, f.rsc, c, rsc)
-        elif edge:
-            _rows(t, tile.size_t, t.part, t.rsp, part, rsp)
-
-    return compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_padded_{tile}")
-
-
 def words(kind: Kind, asks=False):
     """The words of products of a kind: `asks` where kernels are compiled as they are missed, else all of them are."""
     tiles = default_tiles(kind)
     tile, f = tiles.tile(kind), WORDS.array(template(tiles, kind, 1))
     f.sides = FIXED if kind != kind.swapped() else f.sides
-    f.loops, f.multiply = loops(), kernels.multiplier(tile) if asks else multiplier(tile)
+    f.loops, f.multiply = loops(), multiplier(tile, not asks)
     if asks:
         return f
     f.rowwise = 0
