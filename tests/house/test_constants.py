@@ -33,9 +33,9 @@ STEERING = {
     "gemm/syrk.py": "LINE",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
     "gemm/stacks.py": "LONE MET THIN_ROWS THIN_STEPS OVERHEAD",
-    "gemm/stacks_float.py": "FAR BESIDE CHUNK SHARES FEW_STEPS BROAD TURNED",
+    "gemm/stacks_float.py": "FAR CHUNK SHARES FEW_STEPS BROAD TURNED",
     "gemv/axpyf.py": "STEPS TOGETHER HELD",
-    "gemv/chains.py": "ROWS HELD WIDE LOW AT_ONCE WINDOW",
+    "gemv/chains.py": "ROWS HELD WIDE LOW AT_ONCE",
     "gemv/dot.py": "EACH",
     "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG SKEW",
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
@@ -137,10 +137,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 134  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 132  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_662
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_661

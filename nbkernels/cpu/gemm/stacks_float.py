@@ -38,9 +38,9 @@ STACK = Record(
 )
 NEXT, TASKS = STACK["next"], 8 * STACK["tasks"]
 # Bytes of a stack beyond which a product prefetches the next one's lines, step by step, each being too short for the
-# prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740), and is done before the next one.
+# prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740; 50x1x300x300 of f32 856 -> 440), and is done
+# before the next one.
 FAR = 8 << 20
-BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines (two threads, us:
 # 10000x16x16x16 of f32 in chunks 1180, in 64 jobs 550).
@@ -307,7 +307,6 @@ def _vectors(tile, f, task, first, last):
     """Where C is one row or one column, and the other matrix lies along it or along k."""
     size, (alpha, beta), far = tile.itemsize, _factors(tile, f), bytes_of(tile, f) > FAR
     m, column = (f.n, 0) if f.m == 1 else (f.m, 1)  # of outputs, and whether B is one: else A is a row
-    far = far and m * f.k * size > BESIDE
     if pairs(f):
         _pairs(tile, f, first, last)
         return

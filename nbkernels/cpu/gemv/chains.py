@@ -17,6 +17,7 @@ from ...jit.ir.chain import Chain, in_groups
 from ...jit.ir.emit import emitted
 from ...jit.ir.vector import I32, I64, Lanes, in_blocks, loop, opaque, used
 from ..gemm.blocking import vector_registers
+from ..runtime.machine import l2
 from .axpyf import STEPS, columns
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
@@ -32,7 +33,6 @@ WAITING = CHAINS * 8 * WIDE  # bytes of it
 # Bytes of a column up to which many columns are read as they lie, by windows of so many bytes of v for each chain: in
 # those of one chain, 8 columns apart, lines are few, and nothing prefetches them (64x10000 f32, us: 83, so 66).
 LOW, AT_ONCE = 1024, 32
-WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ in_turn = emitted("mv_in_turn", "turns:i h:i a:a csa:i v:p sv:i lines:p apart:i"
 def columns_sums(tile, h, a, csa, v, sv, k, t, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, AT_ONCE // tile.itemsize
-    window = max(WINDOW // (h * tile.size_a), STEPS) * CHAINS
+    window = max(l2() // 2 // (CHAINS * h * tile.size_a), STEPS) * CHAINS  # lines between a chain's are still in L2
     if h * tile.size_a <= LOW and k >= CHAINS * max(h, at_once):  # lines whose vectors do not crowd in L1
         apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)
         for i in range(CHAINS * apart):
