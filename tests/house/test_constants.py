@@ -40,8 +40,7 @@ STEERING = {
     "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG SKEW",
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
-    "numpy_loops/products.py":
-        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS BEGUN FEW MOST WORK",
+    "numpy_loops/products.py": "ROW READ HALF MOST PRODUCT",
     "quantized/kernel.py": "COLUMNS AHEAD",
     "quantized/linear.py": "MOST",
     "reduce/first_folds.py": "MOST",
@@ -137,10 +136,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 132  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 122  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_661
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_657

@@ -24,8 +24,8 @@ from ...jit.compile.lazy import jit
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;
 # whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand; calls and work
 # (elements, or multiply-adds) of each of COUNTED. Then what products read: what computes them, its plan and factors
-# (call.py); the kernel of rows; picoseconds of a multiply-add in NumPy's own loop; whether stacks of small matrices
-# alone are for us.
+# (call.py); the kernel of rows; how many integers' multiply-adds one takes in NumPy's own loop; whether stacks of small
+# matrices alone are for us.
 SLOT = Record(
     "Slot",
     """

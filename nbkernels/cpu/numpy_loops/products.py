@@ -23,20 +23,19 @@ from ..gemm.kinds import kind_of
 from ..gemv.dot import inner, tile_of
 from ..runtime import threads
 from ..runtime.status import DONE
-from ..runtime.workspace import room
+from ..runtime.workspace import KEPT, room
 from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
 
-# Picoseconds of ours, and by how much NumPy's must be more, GAIN_ times: a call by rows, one of them, a step of k;
-# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, by bench_numpy_loops.py).
-ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 1.1
-INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
+# What ours costs, in multiply-adds of integers by NumPy's own loop, 0.8 ns each: a product, and a call once more; a
+# row, where the way is by rows; an element of A or B, where it is by panels. One multiply-add of float16 is HALF of
+# them. Of 1800 random products of integers and halves the chosen ways take 1.03 times the better ones (AVX2, 2026-12).
+PRODUCT, ROW, READ, HALF = 300, 100, 1.5, 9
 ALWAYS = 1 << 30
-FLOOR = int(GAIN_ * (ROW_CALL + ROW))  # picoseconds of NumPy's below which no way is worth it
-BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
-# Stacks of small matrices of float32 and float64, for each of which NumPy calls BLAS: products at least; rows, columns
-# and steps of one, and multiply-adds, at most. 1000 products of 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11).
-FEW, MOST, WORK = 8, 32, 24**3
+FLOOR = PRODUCT + ROW  # below which no way is worth it
+# Rows, columns and steps, at most, of stacks of small matrices of float32 and float64, for each of which NumPy calls
+# BLAS. 1000 products of 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11); two of 32x32x32 1.2 times as long.
+MOST = 64
 # How many, their sizes, each operand's address, row and column strides and step from one to the next, all in bytes.
 STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")
 stacked_at, STACKED_BYTES, TOLD = STACKED.pointer(), STACKED.bytes, HEADER.bytes
@@ -86,14 +85,12 @@ def _way(s, q):
     panels; or not at all, where NumPy takes no longer."""
     m, n, k, many = q.rows, q.columns, q.steps, q.count
     if s.smalls != 0:
-        few = many < FEW or min(m, n) == 1 or max(m, max(n, k)) > MOST or m * n * k > WORK
+        few = many == 1 or min(m, n) == 1 or max(m, max(n, k)) > MOST
         return NEITHER if few or q.cc != s.widths[2] else PANELS
     theirs = 1.0 * s.theirs * m * n * k * many  # ALWAYS times large products is no int64
     if s.rows != 0 and min(m, n) == 1 and q.ca == s.widths[0] and q.rb == s.widths[1]:
-        return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
-    wide = 2 if s.widths[2] >= 8 else 1
-    ours = CALL + many * (PRODUCT_ + wide * (READ * (m * k + k * n) + WRITTEN * m * n))
-    return PANELS if theirs > GAIN_ * ours else NEITHER
+        return ROWWISE if theirs > PRODUCT + ROW * many * m * n else NEITHER
+    return PANELS if theirs > PRODUCT + many * (PRODUCT + READ * (m * k + k * n)) else NEITHER
 
 
 @jit
@@ -187,8 +184,7 @@ def rows(tile) -> int:
 
 def prepare(slot, name: str, always: bool) -> None:
     """What the choice of a way reads, before there are kernels; `always`: every product is worth it."""
-    usual = HALF if name == "float16" else OTHERS if name.startswith(("float", "complex")) else INTEGER
-    slot[SLOT["theirs"]] = ALWAYS if always else usual
+    slot[SLOT["theirs"]] = ALWAYS if always else HALF if name == "float16" else 1
     slot[SLOT["rows"]] = slot[SLOT["rows"]] or name != "bool"
     slot[SLOT["smalls"]] = name in SIZE and not always
 
@@ -196,7 +192,7 @@ def prepare(slot, name: str, always: bool) -> None:
 def fill(slot, name: str, conj: str) -> None:
     """Compile what products of a dtype need, or load it, and enter it in their slot's words; KERNEL comes last."""
     threads.open_up()
-    with room(BEGUN):  # which is the kept one from now on, if there was none
+    with room(KEPT):  # the kept one from now on, which all products share, in turns; its pages come as they are used
         pass
     kind = kind_of(name, name, name, conj, "chain" if name == "float16" else None)  # a matrix unit raises no flags
     slot[SLOT["product"]], (slot[SLOT["plan"]], slot[SLOT["factors"]]) = checked(), _plan(kind)[:2]
