@@ -1,4 +1,4 @@
-"""Short rows of a strided array end to end in a buffer, a vector of each row at once."""
+"""Elements of rows that do not touch, side by side: as a vector, or short rows end to end in a buffer."""
 
 from __future__ import annotations
 
@@ -7,98 +7,76 @@ import functools
 from llvmlite import ir
 
 from ..compile.routine import ir_function
+from .turn import singles
 from .vector import I32, I64, LINE, Lanes, loop, masked
 
 NEAR = 4  # elements between neighbours, at most, that vectors reach
+
+
+def picked(vectors: Lanes, start, n: int, left=None, scope=None):
+    """The elements start[0], start[n], start[2*n] ... as a vector of their bits, out of |n| vectors in memory.
+
+    The last of these ends with the last element, so nothing beyond is read; if only `left` elements are there, nothing
+    but them and what is between them. `scope`: of what a store does not overlap.
+    """
+    builder, lanes, mask = vectors.builder, vectors.count, None
+    size = (lanes - 1) * abs(n) + 1
+    places = [i * n if n > 0 else size - 1 + i * n for i in range(lanes)]
+    first = builder.gep(start, [I64(-places[0])])
+    result = ir.Constant(vectors.type, ir.Undefined)
+    for at in [lanes * k for k in range(abs(n) - 1)] + [size - lanes]:
+        if left is not None:
+            reach = vectors.splat(builder.mul(builder.sub(left, I64(1)), I64(abs(n))))  # of the last from the first
+            far = ir.Constant(reach.type, [abs(at + i - places[0]) for i in range(lanes)])
+            mask = builder.icmp_signed("<=", far, reach)
+        piece = builder.bitcast(builder.gep(first, [I64(at)]), vectors.element.as_pointer())
+        value = vectors.load(piece, mask)
+        if scope and mask is None:
+            value.set_metadata("noalias", scope)
+        chosen = [lanes + x - at if at <= x < at + lanes else i for i, x in enumerate(places)]
+        result = builder.shuffle_vector(result, value, ir.Constant(ir.VectorType(I32, lanes), chosen))
+    return result
 
 
 @functools.cache
 def gatherer(width: int) -> int:
     """Address of void(source, row_step, step, target, rows, columns): target[j*columns + i] = source[j, i].
 
-    Items of `width` bytes, moved as integers; up to a line beyond the last row is overwritten.
+    Items of `width` bytes, moved as integers; up to a line beyond the last row is overwritten. Rows that fit in half a
+    line or a line, of elements that are near, go as vectors, others one by one.
     """
 
-    def emit(context, builder, *args):
-        _Emitter(builder, width, *args).rows()
+    def emit(context, builder, source, row_step, step, target, rows, columns):
+        end, pitch = builder.append_basic_block("end"), builder.mul(columns, I64(width))
 
-    return ir_function(emit, "source row_step step target rows columns", f"gather_{width}").address
+        def near(n, lanes):
+            """Rows of elements n apart."""
+            vectors = Lanes(builder, f"int{8 * width}", lanes)
 
+            def row(j, _):
+                at, to = (
+                    builder.inttoptr(builder.add(first, builder.mul(j, apart)), vectors.element.as_pointer())
+                    for first, apart in ((source, row_step), (target, pitch))
+                )
+                vectors.store(picked(vectors, at, n, columns), to)
+                return []
 
-class _Emitter:
-    def __init__(self, builder, width, source, row_step, step, target, rows, columns):
-        self.builder, self.width, self.element = builder, width, ir.IntType(8 * width)
-        self.source, self.row_step, self.step = source, row_step, step
-        self.target, self.count, self.columns = target, rows, columns
+            loop(builder, rows, [], row)
+            builder.branch(end)
 
-    def rows(self):
-        """As vectors of half a line or a line where a row fits in one and its elements are near, else one by one."""
-        builder, end = self.builder, self.builder.append_basic_block("end")
-        single = builder.append_basic_block("single")
-        for lanes in (LINE // 2 // self.width, LINE // self.width) if masked(self.width) else ():
+        for lanes in (LINE // 2 // width, LINE // width) if masked(width) else ():
             longer = builder.append_basic_block("longer")
-            short = builder.icmp_signed("<=", self.columns, I64(lanes))
-            switch = builder.switch(builder.select(short, self.step, I64(-1 << 62)), longer)
+            short = builder.icmp_signed("<=", columns, I64(lanes))
+            switch = builder.switch(builder.select(short, step, I64(-1 << 62)), longer)
             for n in range(-NEAR, NEAR + 1):
                 block = builder.append_basic_block("near")
-                switch.add_case(I64(n * self.width), block)
+                switch.add_case(I64(n * width), block)
                 builder.position_at_end(block)
-                self.near(n, lanes)
-                builder.branch(end)
+                near(n, lanes)
             builder.position_at_end(longer)
-        builder.branch(single)
-        builder.position_at_end(single)
-        self.singles()
+        read, write = (source, row_step, step), (target, pitch, I64(width))
+        singles(builder, ir.IntType(8 * width), rows, columns, read, write)
         builder.branch(end)
         builder.position_at_end(end)
 
-    def near(self, n, lanes):
-        """Rows of elements n apart: the vectors that they lie in, masked where the row ends, and one permutation."""
-        builder, far = self.builder, abs(n)
-        vectors, pieces = Lanes(builder, f"int{8 * self.width}", lanes), max(1, far)
-        spare = builder.mul(builder.sub(I64(lanes), self.columns), I64(far))  # elements that a shorter row leaves
-        if n < 0:
-            first, places = builder.sub(self.source, I64((lanes - 1) * far * self.width)), range(lanes - 1, -1, -1)
-            outside, least = "<", spare
-        else:
-            first, places = self.source, range(lanes)
-            outside, least = ">", builder.sub(I64((lanes - 1) * far), spare)
-        places = [i * far for i in places]
-        masks = []
-        for k in range(pieces):
-            iota = ir.Constant(ir.VectorType(I64, lanes), list(range(k * lanes, (k + 1) * lanes)))
-            masks.append(builder.not_(builder.icmp_signed(outside, iota, vectors.splat(least))))
-
-        def row(j, _):
-            at = builder.add(first, builder.mul(j, self.row_step))
-            value = ir.Constant(vectors.type, ir.Undefined)
-            for k, mask in enumerate(masks):
-                piece = vectors.load(self.pointer(builder.add(at, I64(k * lanes * self.width))), mask)
-                chosen = [lanes + x - k * lanes if x // lanes == k else i for i, x in enumerate(places)]
-                value = builder.shuffle_vector(value, piece, ir.Constant(ir.VectorType(I32, lanes), chosen))
-            to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
-            vectors.store(value, self.pointer(to))
-            return []
-
-        loop(builder, self.count, [], row)
-
-    def pointer(self, address):
-        return self.builder.inttoptr(address, self.element.as_pointer())
-
-    def singles(self):
-        """Elements one by one."""
-        builder = self.builder
-
-        def row(j, _):
-            at = builder.add(self.source, builder.mul(j, self.row_step))
-            to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
-
-            def column(i, _):
-                value = builder.load(self.pointer(builder.add(at, builder.mul(i, self.step))), align=1)
-                builder.store(value, self.pointer(builder.add(to, builder.mul(i, I64(self.width)))), align=1)
-                return []
-
-            loop(builder, self.columns, [], column)
-            return []
-
-        loop(builder, self.count, [], row)
+    return ir_function(emit, "source row_step step target rows columns", f"gather_{width}").address

@@ -57,9 +57,31 @@ def sides(width: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((most if width >= 4 else min(most, 32 // width), PIECE // width)))
 
 
+def _at(builder, element, place, j, i):
+    """Address of element (j, i) of a place: an address and the bytes between rows and columns."""
+    base, row_step, column_step = place
+    offset = builder.add(builder.mul(j, row_step), builder.mul(i, column_step))
+    return builder.inttoptr(builder.add(base, offset), element.as_pointer())
+
+
+def singles(builder, element, rows, columns, read, write) -> None:
+    """Copy elements one by one from the place `read` to the place `write`."""
+
+    def down(j, _):
+        def along(i, _):
+            value = builder.load(_at(builder, element, read, j, i), align=1)
+            builder.store(value, _at(builder, element, write, j, i), align=1)
+            return []
+
+        loop(builder, columns, [], along)
+        return []
+
+    loop(builder, rows, [], down)
+
+
 class _Tile:
-    """rows x columns of items: from `read` to `write`, each its address and the bytes between rows and columns, as is
-    `next`, what is asked for on the way where its address is not 0."""
+    """rows x columns of items: from the place `read` to `write`, and `next`, what is asked for on the way where its
+    address is not 0."""
 
     def __init__(self, builder, width, rows, columns, read, write, next=None):
         self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
@@ -68,25 +90,7 @@ class _Tile:
 
     def at(self, side, j, i):
         """Address of element (j, i) of the source or of the target."""
-        builder, (base, row_step, column_step) = self.builder, self.places[side]
-        place = builder.add(builder.mul(j, row_step), builder.mul(i, column_step))
-        return builder.inttoptr(builder.add(base, place), self.lanes.element.as_pointer())
-
-    def singles(self):
-        """Elements one by one."""
-
-        def down(j, _):
-            def along(i, _):
-                value = builder.load(self.at("read", j, i))
-                value.align = 1
-                builder.store(value, self.at("write", j, i))
-                return []
-
-            loop(builder, self.columns, [], along)
-            return []
-
-        builder = self.builder
-        loop(builder, self.rows, [], down)
+        return _at(self.builder, self.lanes.element, self.places[side], j, i)
 
     def emit(self):
         """A square of vectors at a time; the last of a row or column ends with it, over some that are done already."""
@@ -102,7 +106,8 @@ class _Tile:
             self.squares(I64(side))
             builder.branch(end)
             builder.position_at_end(smaller)
-        self.singles()
+        read, write = self.places["read"], self.places["write"]
+        singles(builder, self.lanes.element, self.rows, self.columns, read, write)
         builder.branch(end)
         builder.position_at_end(end)
 
