@@ -15,14 +15,14 @@ import sys
 import numpy as np
 from llvmlite import ir
 
-from ..compile.lazy import cgutils, intrinsic, types
+from ..compile.lazy import cgutils, emits, intrinsic, types
+from ..ir.vector import I8, I32, I64
 from .new_arrays import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
 from .record import Record
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 SWAPPED = ">" if sys.byteorder == "little" else "<"
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 @intrinsic
@@ -31,38 +31,36 @@ def address_of(typing, value):
     return types.int64(value), lambda context, builder, signature, args: args[0]
 
 
-def _field(name: str, offset: int, width: ir.Type = _I64, indexed: bool = False):
-    """An intrinsic that loads the field at `offset`, or element i of the array that the field points to."""
+def _field(name: str, offset: int, width: ir.Type = I64):
+    """An intrinsic that loads the field at `offset`."""
 
-    def load(builder, address, element):
-        return builder.load(builder.inttoptr(address, element.as_pointer()))
+    def field(builder, array):
+        value = builder.load(builder.inttoptr(builder.add(array, I64(HEAD + offset)), width.as_pointer()))
+        return value if width is I64 else builder.sext(value, I64)
 
-    def emit(context, builder, signature, args):
-        value = load(builder, builder.add(args[0], _I64(HEAD + offset)), width)
-        if indexed:
-            return load(builder, builder.add(value, builder.shl(args[1], _I64(3))), _I64)
-        return value if width is _I64 else builder.sext(value, _I64)
+    field.__name__ = name
+    return emits("int64(int64)")(field)
 
-    if indexed:
 
-        def field(typing, array, index):
-            return types.int64(types.int64, types.int64), emit
-    else:
+def _item(name: str, offset: int):
+    """An intrinsic that loads word i of those that the field at `offset` points to."""
 
-        def field(typing, array):
-            return types.int64(types.int64), emit
+    def item(builder, array, index):
+        words = builder.load(builder.inttoptr(builder.add(array, I64(HEAD + offset)), I64.as_pointer()))
+        place = builder.add(words, builder.shl(index, I64(3)))
+        return builder.load(builder.inttoptr(place, I64.as_pointer()))
 
-    field.__name__ = field.__qualname__ = name
-    return intrinsic(field)
+    item.__name__ = name
+    return emits("int64(int64, int64)")(item)
 
 
 data = _field("data", 0)
-ndim = _field("ndim", 8, _I32)
-shape = _field("shape", 16, indexed=True)
-stride = _field("stride", 24, indexed=True)
+ndim = _field("ndim", 8, I32)
+shape = _item("shape", 16)
+stride = _item("stride", 24)
 dims, steps = _field("dims", 16), _field("steps", 24)  # where these are
 descr = _field("descr", 40)
-flags = _field("flags", 48, _I32)
+flags = _field("flags", 48, I32)
 
 MOST = 32  # dimensions of an array that has no object
 # Such an array's header: the fields of an ndarray that compiled code reads, then its sizes and strides.
@@ -71,8 +69,8 @@ header_at, SHAPE, STRIDES = HEADER.pointer(), 8 * HEADER["shape"], 8 * HEADER["s
 ZERO_D = 80 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it
 
 
-@intrinsic
-def as_array(typing, value, like, kinds, room):
+@emits("int64(int64, int64, int64, int64)")
+def as_array(builder, value, like, kinds, room):
     """The address of an array: `value`'s own, or that of one of no dimensions, made of ZERO_D bytes at `room`, where
     `value` is a NumPy scalar, or a Python float, a complex or an int of at most 30 bits that the dtype of `like` holds,
     which it then has; 0 where there is none.
@@ -81,91 +79,84 @@ def as_array(typing, value, like, kinds, room):
     `like` is `value`, and there is no room. Fields that are not read here are not made.
     """
 
-    def emit(context, builder, signature, args):
-        value, like, kinds, room = args
+    def at(address, offset, kind=I64):
+        return builder.inttoptr(builder.add(address, I64(offset)), kind.as_pointer())
 
-        def at(address, offset, kind=_I64):
-            return builder.inttoptr(builder.add(address, _I64(offset)), kind.as_pointer())
+    def type_of(address):
+        return builder.load(at(address, HEAD - 8))
 
-        def type_of(address):
-            return builder.load(at(address, HEAD - 8))
+    def kind_is(address, i):
+        return builder.icmp_signed("==", type_of(address), builder.load(at(kinds, 8 * i)))
 
-        def kind_is(address, i):
-            return builder.icmp_signed("==", type_of(address), builder.load(at(kinds, 8 * i)))
+    f32, f64 = ir.FloatType(), ir.DoubleType()
+    result = cgutils.alloca_once_value(builder, value)
+    element = HEAD + 64
 
-        f32, f64 = ir.FloatType(), ir.DoubleType()
-        result = cgutils.alloca_once_value(builder, value)
-        element = HEAD + 64
+    def keep(fits, number, imaginary=None):
+        """The number is the element, where it fits."""
+        with builder.if_then(fits):
+            builder.store(number, at(room, element, number.type))
+            if imaginary is not None:
+                width = 4 if imaginary.type == f32 else 8
+                builder.store(imaginary, at(room, element + width, imaginary.type))
+            builder.store(room, result)
 
-        def keep(fits, number, imaginary=None):
-            """The number is the element, where it fits."""
-            with builder.if_then(fits):
-                builder.store(number, at(room, element, number.type))
-                if imaginary is not None:
-                    width = 4 if imaginary.type == f32 else 8
-                    builder.store(imaginary, at(room, element + width, imaginary.type))
-                builder.store(room, result)
+    def rounded(number):
+        """The number as a float32, and whether that is finite: others may be overflows."""
+        small = builder.fptrunc(number, f32)
+        bits = builder.and_(builder.bitcast(small, I32), I32(0x7FFFFFFF))
+        return small, builder.icmp_signed("<", bits, I32(0x7F800000))
 
-        def rounded(number):
-            """The number as a float32, and whether that is finite: others may be overflows."""
-            small = builder.fptrunc(number, f32)
-            bits = builder.and_(builder.bitcast(small, _I32), _I32(0x7FFFFFFF))
-            return small, builder.icmp_signed("<", bits, _I32(0x7F800000))
-
-        with builder.if_then(builder.not_(kind_is(value, NDARRAY))):
-            builder.store(_I64(0), result)
-            is_float, is_int, is_complex = (kind_is(value, i) for i in (FLOAT, INT, COMPLEX))
-            with builder.if_then(kind_is(like, NDARRAY)):
-                dtype = builder.load(at(like, HEAD + 40))
-                builder.store(dtype, at(room, HEAD + 40))
-                builder.store(_I32(0), at(room, HEAD + 8, _I32))
-                plain = builder.or_(builder.or_(is_float, is_int), is_complex)
-                with builder.if_then(builder.not_(plain)):  # a NumPy scalar holds its element
-                    builder.store(builder.add(value, _I64(HEAD)), at(room, HEAD))
-                    entries, own = _entries(builder, builder.add(kinds, _I64(8 * SCALARS))), type_of(value)
-                    with entries as (kind, its), builder.if_then(builder.icmp_signed("==", kind, own)):
-                        builder.store(its, at(room, HEAD + 40))
-                        builder.store(room, result)
-                with builder.if_then(plain):
-                    builder.store(builder.add(room, _I64(element)), at(room, HEAD))
-                    digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
-                    number = builder.load(at(value, HEAD, f64))
-                    number = builder.select(is_int, builder.sitofp(digits, f64), number)
-                    second = builder.select(is_complex, _I64(HEAD + 8), _I64(HEAD))
-                    second = builder.load(builder.inttoptr(builder.add(value, second), f64.as_pointer()))
-                    second, whole = builder.select(is_complex, second, f64(0)), builder.and_(is_int, short)
-                    usable = builder.or_(is_float, whole)
-                    either = builder.or_(usable, is_complex)
-                    native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, _I8)), _I8(ord(SWAPPED)))
-                    end = builder.append_basic_block("end")
-                    switch = builder.switch(
-                        builder.select(native, builder.load(at(dtype, HEAD + 12, _I32)), _I32(-1)), end
-                    )
-                    for char in "fdFDbBhHiIlLqQ":
-                        kind, block = np.dtype(char), builder.append_basic_block(char)
-                        switch.add_case(_I32(kind.num), block)
-                        builder.position_at_end(block)
-                        if char == "d":
-                            keep(usable, number)
-                        elif char == "D":
-                            keep(either, number, second)
-                        elif char == "f":
-                            small, finite = rounded(number)
-                            keep(builder.and_(usable, finite), small)
-                        elif char == "F":
-                            (small, finite), (other, too) = rounded(number), rounded(second)
-                            keep(builder.and_(either, builder.and_(finite, too)), small, other)
-                        else:
-                            narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
-                            again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, _I64)
-                            held = builder.icmp_signed("==", again, digits)
-                            held = builder.and_(held, builder.icmp_signed(">=", digits, _I64(np.iinfo(kind).min)))
-                            keep(builder.and_(whole, held), narrow)
-                        builder.branch(end)
-                    builder.position_at_end(end)
-        return builder.load(result)
-
-    return types.int64(*[types.int64] * 4), emit
+    with builder.if_then(builder.not_(kind_is(value, NDARRAY))):
+        builder.store(I64(0), result)
+        is_float, is_int, is_complex = (kind_is(value, i) for i in (FLOAT, INT, COMPLEX))
+        with builder.if_then(kind_is(like, NDARRAY)):
+            dtype = builder.load(at(like, HEAD + 40))
+            builder.store(dtype, at(room, HEAD + 40))
+            builder.store(I32(0), at(room, HEAD + 8, I32))
+            plain = builder.or_(builder.or_(is_float, is_int), is_complex)
+            with builder.if_then(builder.not_(plain)):  # a NumPy scalar holds its element
+                builder.store(builder.add(value, I64(HEAD)), at(room, HEAD))
+                entries, own = _entries(builder, builder.add(kinds, I64(8 * SCALARS))), type_of(value)
+                with entries as (kind, its), builder.if_then(builder.icmp_signed("==", kind, own)):
+                    builder.store(its, at(room, HEAD + 40))
+                    builder.store(room, result)
+            with builder.if_then(plain):
+                builder.store(builder.add(room, I64(element)), at(room, HEAD))
+                digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
+                number = builder.load(at(value, HEAD, f64))
+                number = builder.select(is_int, builder.sitofp(digits, f64), number)
+                second = builder.select(is_complex, I64(HEAD + 8), I64(HEAD))
+                second = builder.load(builder.inttoptr(builder.add(value, second), f64.as_pointer()))
+                second, whole = builder.select(is_complex, second, f64(0)), builder.and_(is_int, short)
+                usable = builder.or_(is_float, whole)
+                either = builder.or_(usable, is_complex)
+                native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, I8)), I8(ord(SWAPPED)))
+                end = builder.append_basic_block("end")
+                switch = builder.switch(builder.select(native, builder.load(at(dtype, HEAD + 12, I32)), I32(-1)), end)
+                for char in "fdFDbBhHiIlLqQ":
+                    kind, block = np.dtype(char), builder.append_basic_block(char)
+                    switch.add_case(I32(kind.num), block)
+                    builder.position_at_end(block)
+                    if char == "d":
+                        keep(usable, number)
+                    elif char == "D":
+                        keep(either, number, second)
+                    elif char == "f":
+                        small, finite = rounded(number)
+                        keep(builder.and_(usable, finite), small)
+                    elif char == "F":
+                        (small, finite), (other, too) = rounded(number), rounded(second)
+                        keep(builder.and_(either, builder.and_(finite, too)), small, other)
+                    else:
+                        narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
+                        again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, I64)
+                        held = builder.icmp_signed("==", again, digits)
+                        held = builder.and_(held, builder.icmp_signed(">=", digits, I64(np.iinfo(kind).min)))
+                        keep(builder.and_(whole, held), narrow)
+                    builder.branch(end)
+                builder.position_at_end(end)
+    return builder.load(result)
 
 
 @contextlib.contextmanager
@@ -175,23 +166,23 @@ def _entries(builder, address):
     first, again, end = (builder.append_basic_block(name) for name in ("first", "again", "end"))
     builder.branch(first)
     builder.position_at_end(first)
-    pair = builder.inttoptr(builder.load(at), _I64.as_pointer())
+    pair = builder.inttoptr(builder.load(at), I64.as_pointer())
     key = builder.load(pair)
-    builder.cbranch(builder.icmp_signed("!=", key, _I64(0)), again, end)
+    builder.cbranch(builder.icmp_signed("!=", key, I64(0)), again, end)
     builder.position_at_end(again)
-    yield key, builder.load(builder.gep(pair, [_I32(1)]))
-    builder.store(builder.add(builder.load(at), _I64(16)), at)
+    yield key, builder.load(builder.gep(pair, [I32(1)]))
+    builder.store(builder.add(builder.load(at), I64(16)), at)
     builder.branch(first)
     builder.position_at_end(end)
 
 
 def _digits(builder, load):
     """A Python int of at most one digit of 30 bits, and whether it is one: its layout is from 3.12 on another."""
-    first, digit = load(HEAD, _I64), builder.zext(load(HEAD + 8, _I32), _I64)
+    first, digit = load(HEAD, I64), builder.zext(load(HEAD + 8, I32), I64)
     if sys.version_info >= (3, 12):  # three bits, of which two say 0 plus, 1 zero, 2 minus; then the number of digits
-        sign, short = builder.sub(_I64(1), builder.and_(first, _I64(3))), builder.icmp_unsigned("<", first, _I64(16))
+        sign, short = builder.sub(I64(1), builder.and_(first, I64(3))), builder.icmp_unsigned("<", first, I64(16))
     else:  # the number of digits, with the sign
-        sign, short = first, builder.icmp_unsigned("<=", builder.add(first, _I64(1)), _I64(2))
+        sign, short = first, builder.icmp_unsigned("<=", builder.add(first, I64(1)), I64(2))
     return builder.mul(sign, digit), short
 
 

@@ -11,13 +11,13 @@ import ctypes
 import numpy as np
 from llvmlite import ir
 
-from ..compile.lazy import cgutils, intrinsic, types
+from ..compile.lazy import cgutils, emits
+from ..ir.vector import I32, I64, VOID, library
 from .record import lasting
 
 NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, ONE, LIKE, STRIDED, RETURN, SCALARS = range(11)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @lasting
@@ -38,56 +38,33 @@ def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     return np.array([*known, *scalars, 0], np.int64)
 
 
-@intrinsic
-def new_like(typing, words, array, dtype):
+@emits("int64(int64, int64, int64)")
+def new_like(builder, words, array, dtype):
     """The address of a new array as np.empty_like(array, dtype) makes it; 0, and an exception set, without memory."""
-
-    def emit(context, builder, signature, args):
-        words, array, dtype = args
-        _own(context, builder, dtype)
-        return _invoke(builder, words, LIKE, (array, _I32(2), dtype, _I32(1)))  # 2 is "K", 1 of array's own type
-
-    return types.int64(*[types.int64] * 3), emit
+    library(builder, "Py_IncRef", VOID, dtype)
+    return _invoke(builder, words, LIKE, (array, I32(2), dtype, I32(1)))  # 2 is "K", 1 of array's own type
 
 
-@intrinsic
-def new_strided(typing, words, dtype, ndim, shape, strides, data, flags):
+@emits("int64(int64, int64, int64, int64, int64, int64, int64)")
+def new_strided(builder, words, dtype, ndim, shape, strides, data, flags):
     """A new array's address; `shape` and `strides` are addresses of `ndim` words; 0 and an exception without memory.
     `data` and `flags`: where the elements of a view are, and its flags; both 0 for memory of its own."""
-
-    def emit(context, builder, signature, args):
-        words, dtype, ndim, shape, strides, data, flags = args
-        _own(context, builder, dtype)
-        kind, ndim, flags = _word(builder, words, NDARRAY), builder.trunc(ndim, _I32), builder.trunc(flags, _I32)
-        values = kind, dtype, ndim, shape, strides, data, flags, _I64(0)
-        return _invoke(builder, words, STRIDED, values)
-
-    return types.int64(*[types.int64] * 7), emit
+    library(builder, "Py_IncRef", VOID, dtype)
+    kind, ndim, flags = _word(builder, words, NDARRAY), builder.trunc(ndim, I32), builder.trunc(flags, I32)
+    return _invoke(builder, words, STRIDED, (kind, dtype, ndim, shape, strides, data, flags, I64(0)))
 
 
-@intrinsic
-def as_returned(typing, words, array):
+@emits("int64(int64, int64)")
+def as_returned(builder, words, array):
     """What a new array is to Python: itself, or, of no dimensions, the scalar in it."""
-
-    def emit(context, builder, signature, args):
-        return _invoke(builder, args[0], RETURN, args[1:])
-
-    return types.int64(types.int64, types.int64), emit
+    return _invoke(builder, words, RETURN, (array,))
 
 
-@intrinsic
-def answer(typing, status, given, made):
+@emits("answer(int64, int64, int64)")
+def answer(builder, status, given, made):
     """What an entry returns. A `status` of 0 is the array that was given, or was made if `given` is 0; one below 0 that
     array and -status; one above 0 itself, and what was made goes."""
-
-    def emit(context, builder, signature, args):
-        result = cgutils.create_struct_proxy(signature.return_type)(context, builder)
-        result.status, result.given, result.made = args
-        return result._getvalue()
-
-    from ..compile import known
-
-    return known.ANSWER(*[types.int64] * 3), emit
+    return cgutils.pack_struct(builder, (status, given, made))
 
 
 def boxed(kind, value, context):
@@ -96,11 +73,11 @@ def boxed(kind, value, context):
     parts = cgutils.create_struct_proxy(kind)(context.context, builder, value)
     given, made = (builder.inttoptr(address, python.pyobj) for address in (parts.given, parts.made))
     result = cgutils.alloca_once_value(builder, made)
-    with builder.if_then(builder.icmp_signed("!=", parts.given, _I64(0))):
+    with builder.if_then(builder.icmp_signed("!=", parts.given, I64(0))):
         python.incref(given)
         builder.store(given, result)
-    with builder.if_then(builder.icmp_signed("!=", parts.status, _I64(0)), likely=False):
-        array, negative = builder.load(result), builder.icmp_signed("<", parts.status, _I64(0))
+    with builder.if_then(builder.icmp_signed("!=", parts.status, I64(0)), likely=False):
+        array, negative = builder.load(result), builder.icmp_signed("<", parts.status, I64(0))
         size = builder.select(negative, builder.neg(parts.status), parts.status)
         number = python.long_from_longlong(size)
         builder.store(number, result)
@@ -114,15 +91,10 @@ def boxed(kind, value, context):
     return builder.load(result)
 
 
-def _own(context, builder, address):
-    python = context.get_python_api(builder)
-    python.incref(builder.inttoptr(address, python.pyobj))
-
-
 def _word(builder, words, i):
-    return builder.load(builder.inttoptr(builder.add(words, _I64(8 * i)), _I64.as_pointer()))
+    return builder.load(builder.inttoptr(builder.add(words, I64(8 * i)), I64.as_pointer()))
 
 
 def _invoke(builder, words, i, values):
-    kind = ir.FunctionType(_I64, [value.type for value in values])
+    kind = ir.FunctionType(I64, [value.type for value in values])
     return builder.call(builder.inttoptr(_word(builder, words, i), kind.as_pointer()), values)

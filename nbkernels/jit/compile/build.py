@@ -14,7 +14,7 @@ from ..abi.flags import default_modes
 from ..disk import levels, load
 from . import cross, known
 from .cache import Place, uncollected
-from .compiler import Kernel, Loops
+from .compiler import Kernel
 from .error_model import total
 from .numba_internals import Flags, JITCodeLibrary, cgutils, cpu_target, global_compiler_lock, lookup_environment
 
@@ -46,8 +46,8 @@ def function(function, place: Place, signature: str, loops: bool, linkable: bool
         for name, value in dict(options, error_model="numpy", no_compile=True).items():
             setattr(flags, name, value)
         contexts = cpu_target.typing_context, cpu_target.target_context
-        compiler = (Loops if loops else Kernel)(*contexts, None, kind.args, kind.return_type, flags, {})
-        result = compiler.compile_extra(function)
+        compiler = Kernel(*contexts, None, kind.args, kind.return_type, flags, {})
+        result = compiler.compile_extra(function, loops)
         native, entry = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_cpython_wrapper_name
         return keep(place, result.library, native, since, entry, linkable)
 

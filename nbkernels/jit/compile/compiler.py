@@ -234,17 +234,18 @@ class Kernel(CompilerBase):
     """The passes for entries and what else has an address."""
 
     library: ClassVar = Library
-    lowering, loops, simplified = _Lowering, False, False
+    lowering, simplified = _Lowering, False
 
     def __init__(self, *arguments):
         _import_numba()
         super().__init__(*arguments)
 
-    def compile_extra(self, func):
+    def compile_extra(self, func, loops=False):
+        """`loops`: over elements, which LLVM vectorises."""
         assert not self.state.flags.nrt
         self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
-        self.state.library.loops, self.state.library.simplified = self.loops, self.simplified
+        self.state.library.loops, self.state.library.simplified = loops, self.simplified
         self.state.type_annotation = ""
         return super().compile_extra(func)
 
@@ -261,12 +262,6 @@ class Kernel(CompilerBase):
         return [passes]
 
 
-class Loops(Kernel):
-    """The passes for kernels with loops over elements, which LLVM vectorises."""
-
-    loops = True
-
-
 class Part(Kernel):
     """The passes for helpers."""
 
@@ -274,8 +269,8 @@ class Part(Kernel):
 
     @staticmethod
     def standin(function, description, environment):
-        """What Numba knows the function by, in place of machine code."""
-        return Plain(function)
+        """What Numba knows the function by, in place of machine code: an object of its own for each signature."""
+        return functools.partial(function)
 
 
 class Subroutine(Part):
@@ -308,16 +303,6 @@ class Implementation(Part):
     def standin(function, description, environment):
         name = description.qualname.rpartition(".")[2]
         return _dynfunc.make_function(description.lookup_module(), name, "", 0, environment, ())
-
-
-class Plain:
-    """A call from Python runs the function itself, as it is compiled as a part of others only."""
-
-    def __init__(self, function):
-        self.function = function
-
-    def __call__(self, *arguments, **keywords):
-        return self.function(*arguments, **keywords)
 
 
 class Helper(CPUDispatcher):

@@ -21,10 +21,8 @@ def _vector(element, like) -> ir.Type:
 
 
 def _constant(like, value):
-    return _filled(like.type, value)
-
-
-def _filled(kind, value):
+    """The value in every lane of what is like that one."""
+    kind = like.type
     return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
@@ -95,7 +93,8 @@ def _from_half(builder, value, kind):
     # The exponent's bias is mended by a product, which is exact and makes subnormals normal.
     bits = builder.zext(value, _vector(ir.IntType(32), value))
     size = builder.shl(builder.and_(bits, _constant(bits, 0x7FFF)), _constant(bits, 13))
-    scaled = builder.fmul(builder.bitcast(size, kind), _filled(kind, 2.0**112))
+    scaled = builder.bitcast(size, kind)
+    scaled = builder.fmul(scaled, _constant(scaled, 2.0**112))
     special = builder.icmp_unsigned(">=", size, _constant(bits, 0x7C00 << 13))
     whole = builder.select(special, builder.or_(size, _constant(bits, 0x7F800000)), builder.bitcast(scaled, bits.type))
     sign = builder.shl(builder.and_(bits, _constant(bits, 0x8000)), _constant(bits, 16))
@@ -108,7 +107,7 @@ def _to_half(builder, value, kind):
     bits = builder.bitcast(value, _vector(ir.IntType(32), value))
     sign, size = builder.and_(bits, _constant(bits, 1 << 31)), builder.and_(bits, _constant(bits, (1 << 31) - 1))
     # Subnormal halves: the sum with 1/2 leaves their 10 bits, rounded, in the low end.
-    small = builder.fadd(builder.bitcast(size, value.type), _filled(value.type, 0.5))
+    small = builder.fadd(builder.bitcast(size, value.type), _constant(value, 0.5))
     small = builder.sub(builder.bitcast(small, bits.type), _constant(bits, 0x3F000000))
     odd = builder.and_(builder.lshr(size, _constant(bits, 13)), _constant(bits, 1))
     usual = builder.add(builder.add(size, odd), _constant(bits, 0xFFF - (112 << 23)))
