@@ -9,13 +9,10 @@ ROOT = Path(__file__).resolve().parents[2] / "nbkernels" / "cpu"
 # another machine.
 STEERING = {
     "elementwise/transposed_loads.py": "FEW",
-    "elementwise/gates.py":
-        "PARALLEL FUNCTION_PARALLEL SHARED COSTS_MORE MANY CHUNK "
-        "CROWDED STREAMED TURNED TALL BROAD SOON",
+    "elementwise/gates.py": "PARALLEL FUNCTION_PARALLEL COSTS_MORE MANY CHUNK CROWDED STREAMED TURNED TALL BROAD SOON",
     "elementwise/lines.py": "LIGHT NARROW AHEAD",
     "elementwise/strided_loads.py": "SHORT",
-    "elementwise/products.py": "AT_ONCE",
-    "elementwise/schedule.py": "FEW",
+        "elementwise/schedule.py": "FEW",
     "gemm/first_products.py": "MOST",
     "gemm/blocking.py": "PANEL",
     "gemm/context.py": "NEAR_L2 CROSSING PACKING",
@@ -136,10 +133,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 122  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 120  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_562
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 20_558

@@ -23,9 +23,9 @@ _caches = machine()
 # Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2. Of
 # a user's function, whose cost is not known: 2 ns an element are 60 us, of which a second thread saves more than 5.
 PARALLEL, FUNCTION_PARALLEL = 1 << 16, 1 << 15
-# Bytes of the widest operand of an addition from which on threads share the work of the small entry, without the GIL:
-# a + b of 100,000 float32 takes one thread 13.1 us, two 8.1.
-SHARED = 1 << 18
+# Bytes of the widest operand of an addition from which on threads share the work of the small entry, without the GIL,
+# those of as many float32: a + b of 100,000 takes one thread 13.1 us, two 8.1.
+SHARED = PARALLEL * SIZE["float32"]
 # Operations for which sizes at which calls go another way are smaller, by this power of two.
 COSTLY = frozenset(op for op, row in ELEMENTWISE.items() if row.cost in (operations.COSTLY, operations.CHAINED))
 COSTS_MORE = 3

@@ -15,7 +15,6 @@ from ...scalar import complexes
 from .lines import LIGHT
 
 REAL = {"complex64": "float32", "complex128": "float64"}
-AT_ONCE = 2  # vectors of a step
 
 
 def known(spec, steps, widths) -> bool:
@@ -27,10 +26,10 @@ def known(spec, steps, widths) -> bool:
 
 
 def products(emitter, base, steps, head):
-    """Whole steps from column `head` on; the column that they end at."""
+    """Whole vectors from column `head` on; the column that they end at."""
     builder = emitter.builder
     vectors = Lanes(builder, REAL[emitter.spec.output], 2 * LIGHT // emitter.widths[0])
-    numbers, every = vectors.count // 2, range(vectors.count)
+    numbers, every = I64(vectors.count // 2), range(vectors.count)
 
     def picked(x, places, y=None):
         return builder.shuffle_vector(x, x if y is None else y, ir.Constant(ir.VectorType(I32, len(places)), places))
@@ -49,14 +48,11 @@ def products(emitter, base, steps, head):
         return picked(less, [i + i % 2 * vectors.count for i in every], more)
 
     def step(q, _):
-        first = builder.add(head, builder.mul(q, I64(AT_ONCE * numbers)))
-        columns = [builder.add(first, I64(k * numbers)) for k in range(AT_ONCE)]
-        for column, x, y in [(c, loaded(1, c), loaded(2, c)) for c in columns]:
-            result = product(x, y)
-            address = builder.bitcast(emitter.at(base, steps, 0, column), result.type.as_pointer())
-            emitter.store(result, address)
+        column = builder.add(head, builder.mul(q, numbers))
+        result = product(loaded(1, column), loaded(2, column))
+        emitter.store(result, builder.bitcast(emitter.at(base, steps, 0, column), result.type.as_pointer()))
         return []
 
-    trips = builder.udiv(builder.sub(emitter.columns, head), I64(AT_ONCE * numbers))
+    trips = builder.udiv(builder.sub(emitter.columns, head), numbers)
     loop(builder, trips, [], step)
-    return builder.add(head, builder.mul(trips, I64(AT_ONCE * numbers)))
+    return builder.add(head, builder.mul(trips, numbers))
