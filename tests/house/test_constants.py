@@ -43,7 +43,7 @@ STEERING = {
     "reduce/first_folds.py": "MOST",
     "reduce/loops.py": "FUSED FEW",
     "reduce/plan.py": "PARALLEL STAGE SHARE WIDE",
-    "reduce/row_blocks.py": "TALL SHARE ENOUGH LONG PARTED SLIM",
+    "reduce/row_blocks.py": "TALL SHARE ENOUGH LONG SLIM",
     "reduce/scan.py": "BESIDE",
     "reduce/scan_loop.py": "ABREAST",
     "reduce/any_all.py": "RUN",
@@ -133,7 +133,7 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 120  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 119  # 60 are wanted
 
 
 def test_there_are_not_more_lines():

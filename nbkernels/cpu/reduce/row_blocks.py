@@ -30,9 +30,9 @@ TALL = 1024
 SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
 # Bytes of the array and terms of a row from which turning rows is slower: 64^3 float32 248 us, so 71.
 ENOUGH, LONG = 1 << 18, 1000
-# Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: 3 x 400 x 400 float64 620 us,
-# so 272.
-PARTED, SLIM = 300, 2 * LINE
+# Where rows have parts of a BLOCK of terms or more, and columns not so many bytes, parts go as rows: 3 x 400 x 400
+# float64 620 us, so 272.
+SLIM = 2 * LINE
 
 
 def takes(op, loops, dtype, work) -> bool:
@@ -46,7 +46,7 @@ def takes(op, loops, dtype, work) -> bool:
 def _beside(loops, item) -> int:
     """How many parts of a row lie side by side, and go so, as rows of their own, which are long."""
     column = loops.sizes[0] * item
-    parted = len(loops.sizes) == 3 and loops.steps[1] == column <= SLIM and loops.sizes[2] >= PARTED
+    parted = len(loops.sizes) == 3 and loops.steps[1] == column <= SLIM and loops.sizes[2] >= BLOCK
     return loops.sizes[1] if parted else 1
 
 
