@@ -458,6 +458,7 @@ COMPILED = [
     ("cpu/gemm/short.py", "last and stop != MEMORY else PARTIAL", "stop != MEMORY else PARTIAL", f"{PATHS} -k short"),
     ("cpu/gemm/columns.py", "own = f.room + piece * f.share if", "own = f.room if", f"{PATHS} -k columns"),
     ("cpu/gemm/context.py", "f.csc, f.rsc, f.csx, f.rsx", "f.csc, f.rsc, f.rsx, f.csx", f"{PATHS} -k gemv"),
+    ("cpu/gemm/context.py", "return along != (", "return along or (", f"{VECTORS} -k first"),
     ("cpu/gemv/other_dtypes.py", "f.unit != 0 and c[1] == 1", "c[1] == 1", f"{VECTORS} -k factors"),
     ("cpu/gemv/other_dtypes.py", "direct = f.k <= SEGMENT and", "direct =", f"{VECTORS} -k other_dtypes_have"),
     ("cpu/gemm/kernels.py", "kind=tile.kind.swapped()", "kind=tile.kind", f"{VECTORS} -k factors"),

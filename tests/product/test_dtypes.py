@@ -23,7 +23,7 @@ HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 BYTES = ("int8", "uint8")
 MORE = [*INTEGERS[1:6], "uint64", HALVES[1], "complex128"]
 EACH = forms("int8", "int64", "bool", HALVES[0], "complex64", sampled=MORE)
-SHAPES = [(1, 1, 1), (3, 5, 7), (8, 48, 4), (9, 49, 33), (40, 100, 1501), (3, 5, 4099)]  # across mr, nr, kc, a segment
+SHAPES = [(1, 1, 1), (3, 5, 7), (8, 48, 4), (9, 49, 33), (40, 100, 1501), (20, 2, 4099)]  # across mr, nr, kc, a segment
 # "every other" and "padded" fill what lies between with NaN, which integers have not.
 DENSE = [name for name in LAYOUTS if name not in ("every other", "padded")]
 ORDERS = "C", "F"

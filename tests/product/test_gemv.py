@@ -12,7 +12,7 @@ import pytest
 
 import nbkernels
 from nbkernels.cpu.gemm import gemm, kinds
-from nbkernels.cpu.gemm.context import EITHER, FIXED, ROWWISE, by_columns
+from nbkernels.cpu.gemm.context import EITHER, FIXED, NARROW, ROWWISE, by_columns
 from nbkernels.cpu.gemm.cost import swaps
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import GEMV
@@ -156,17 +156,22 @@ def test_vectors_of_other_dtypes_read_nothing_beyond_and_are_explained(rng, dtyp
 
 
 def test_which_side_is_first():
-    """C' = B' A' where C is stored by columns, a single one too, or where a matrix unit reads B in place; never where
-    kernels tell A from B."""
-    for sides in (ROWWISE, EITHER):
-        assert by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=1, csc=5)
-        assert by_columns(sides, m=5, n=1, k=3, rsb=1, rsc=1, csc=1)
-        assert not by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=4, csc=1)
-        assert not by_columns(sides, m=5, n=4, k=3, rsb=4, rsc=8, csc=2)
-    assert by_columns(EITHER, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
-    assert not by_columns(ROWWISE, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
-    assert not by_columns(EITHER, m=17, n=70, k=5000, rsb=1, rsc=70, csc=1)
-    assert not by_columns(FIXED, m=5, n=4, k=3, rsb=1, rsc=1, csc=5)
+    """C' = B' A' where C is stored by columns, a single one too, where a matrix unit reads B in place, or where C is
+    narrow; never where kernels tell A from B."""
+    sixteen = functools.partial(by_columns, lanes=16)
+    for sides in (ROWWISE, EITHER, NARROW):
+        assert sixteen(sides, m=5, n=4, k=3, rsb=4, rsc=1, csc=5)
+        assert sixteen(sides, m=5, n=1, k=3, rsb=1, rsc=1, csc=1)
+        assert not sixteen(sides, m=5, n=4, k=3, rsb=4, rsc=4, csc=1)
+        assert not sixteen(sides, m=5, n=4, k=3, rsb=4, rsc=8, csc=2)
+    assert sixteen(EITHER, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
+    assert not sixteen(ROWWISE, m=5, n=70, k=500, rsb=1, rsc=70, csc=1)
+    assert not sixteen(EITHER, m=17, n=70, k=5000, rsb=1, rsc=70, csc=1)
+    assert not sixteen(FIXED, m=5, n=4, k=3, rsb=1, rsc=1, csc=5)
+    assert sixteen(NARROW, m=64, n=8, k=3, rsb=8, rsc=8, csc=1)
+    assert not sixteen(NARROW, m=64, n=9, k=3, rsb=9, rsc=9, csc=1)
+    assert not sixteen(NARROW, m=8, n=64, k=3, rsb=64, rsc=1, csc=8)
+    assert not sixteen(ROWWISE, m=64, n=8, k=3, rsb=8, rsc=8, csc=1)
     assert swaps(GEMV, 1, 5, 5, 1)
     assert not swaps(GEMV, 5, 1, 1, 1)
 

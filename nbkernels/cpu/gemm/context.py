@@ -36,8 +36,9 @@ TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in
 NEAR_L2 = 4
 # Steps of k for a row of C from which B in place gains more than C by columns costs (bfloat16: 1.1 to 2.3 times).
 CROSSING = 64
-# How a product may be turned: not, as its kernels tell A from B; where C is stored by columns; for a matrix unit, too.
-FIXED, ROWWISE, EITHER = range(3)
+# How a product may be turned: not, as its kernels tell A from B; where C is stored by columns; as a matrix unit's; as
+# those whose narrow C leaves most of a vector empty.
+FIXED, ROWWISE, EITHER, NARROW = range(4)
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
 
@@ -98,20 +99,26 @@ def _piece(sizes, tiles, panels, parts, cache):
 
 
 @plain(forceinline=True)
-def by_columns(sides, m, n, k, rsb, rsc, csc):
+def by_columns(sides, lanes, m, n, k, rsb, rsc, csc):
     """Whether C = A B, m x n over k steps, strides in elements, is computed as C' = B' A', by what its `sides` may:
-    where C is stored by columns; and where few rows meet a B by columns, which a matrix unit reads in place."""
+    where C is stored by columns; where few rows meet a B by columns, which a matrix unit reads in place; and where
+    vectors of `lanes` along the rows of C would be twice as many as along its columns (5000x3x30 of int32, us: 182,
+    so 70)."""
     if sides == FIXED:
         return False
     few = sides == EITHER and rsb == 1 and csc == 1 and m <= ROWS and k >= CROSSING * m
-    return few or (rsc == 1 and (csc != 1 or n == 1))
+    along = rsc == 1 and (csc != 1 or n == 1)
+    if sides == NARROW:
+        rows, columns = (n, m) if along else (m, n)
+        return along != (2 * columns * up(rows, lanes) <= rows * lanes)
+    return few or along
 
 
-def turns(out, b, sides=ROWWISE) -> bool:
+def turns(out, b, sides=ROWWISE, lanes=1) -> bool:
     """Whether `operands` computes out = a @ b as C' = B' A', by what has their shapes, strides and dtypes."""
     (m, n), k = out.shape[-2:], b.shape[-2]
     along_b, down, along = (x.strides[d] == x.dtype.itemsize for x, d in ((b, -2), (out, -2), (out, -1)))
-    return by_columns(sides, m, n, k, k > 1 and along_b, m > 1 and down, n == 1 or along)
+    return by_columns(sides, lanes, m, n, k, k > 1 and along_b, m > 1 and down, n == 1 or along)
 
 
 @jit(forceinline=True)
@@ -158,7 +165,7 @@ def operands(f, out, x, a, b):
     if x != 0 and f.reads != 0:
         f.x = data(x)
         f.rsx, f.csx = step(x, down) >> f.shift_c if rows else 0, step(x, 0) >> f.shift_c if n > 1 else 1
-    return _turned(f, by_columns(f.sides, m, n, k, f.rsb, f.rsc, f.csc))
+    return _turned(f, by_columns(f.sides, f.lanes, m, n, k, f.rsb, f.rsc, f.csc))
 
 
 @jit

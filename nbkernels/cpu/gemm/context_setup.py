@@ -10,20 +10,24 @@ from ...jit.ir.kind import UNIT, Kind
 from ..runtime.status import PACKED
 from . import matrix_unit
 from .blocking import Tiles, caches
-from .context import EITHER, FIXED, ROWWISE, WORDS, prepare, shift, turns
+from .context import EITHER, FIXED, NARROW, ROWWISE, WORDS, prepare, shift, turns
 from .kernels import ready
-from .kinds import in_place
+from .kinds import default_tiles, in_place
 from .microkernel import table
 
 
 def swapped(out, b, kind: Kind) -> bool:
     """Whether out = a @ b, which may have panels.py's b, is computed as C' = B' A'."""
-    return turns(out, b, FIXED if hasattr(b, "memory") else sides(kind))
+    return turns(out, b, FIXED if hasattr(b, "memory") else sides(kind), default_tiles(kind).tile(kind).lanes)
 
 
 def sides(kind: Kind) -> int:
-    """How products of a kind may be turned; where its operands differ, the kind is turned before."""
-    return EITHER if kind.way == UNIT and kind == kind.swapped() else ROWWISE
+    """How products of a kind may be turned; where its operands differ, the kind is turned before. A narrow C of complex
+    numbers or of bytes takes as long either way, and small float32 and float64 have other paths."""
+    if kind != kind.swapped():
+        return ROWWISE
+    single = kind.group == kind.planes == 1 and kind != Kind.plain(kind.chain)
+    return EITHER if kind.way == UNIT else NARROW if single else ROWWISE
 
 
 @functools.cache

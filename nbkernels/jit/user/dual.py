@@ -173,54 +173,36 @@ FLAT = (
 )  # fmt: skip
 
 
-def _enter(function, partials, complexes):
-    """Compile a call of the function with a dual number among its arguments by the rule."""
-    names = ("x", "y")[: len(partials)]
+def _enter(function, names, partials=(), numbers=types.Float | types.Complex):
+    """Compile a call of the function with a dual number among its arguments, real or also complex as `numbers` says, by
+    its derivative in each one; without `partials`, by the values alone."""
     partials = [register_jitable(partial) for partial in partials]
 
     def choose(args):
         duals = [isinstance(a, Dual) for a in args]
-        allowed = types.Float | types.Complex if complexes else types.Float
-        if not any(duals) or not all(isinstance(a.real, allowed) for a, d in zip(args, duals) if d):
+        if not any(duals) or not all(isinstance(a.real, numbers) for a, d in zip(args, duals) if d):
             return None
         if not all(d or isinstance(a, types.Number | types.Boolean) for a, d in zip(args, duals)):
             return None
-        if not complexes and any(isinstance(a, types.Complex) for a in args):
+        if numbers is types.Float and any(isinstance(a, types.Complex) for a in args):
             return None
         values = ", ".join(f"{n}.value" if d else n for n, d in zip(names, duals))
         slopes = " + ".join(f"{n}.slope * d{n}({values}, v)" for n, d in zip(names, duals) if d)
         scope = {"f": function, "make": make} | {f"d{n}": p for n, p in zip(names, partials)}
-        exec(f"def rule({', '.join(names)}):\n    v = f({values})\n    return make(v, {slopes})", scope)
+        result = f"make(v, {slopes})" if partials else "v"
+        exec(f"def rule({', '.join(names)}):\n    v = f({values})\n    return {result}", scope)
         return scope["rule"]
 
-    _overload(function, names, choose)
-
-
-def _enter_flat(function):
-    names = ("x", "y") if function in FLAT[:7] else ("x",)
-
-    def choose(args):
-        if not any(isinstance(a, Dual) for a in args):
-            return None
-        values = ", ".join(f"{n}.value" if isinstance(a, Dual) else n for n, a in zip(names, args))
-        exec(f"def rule({', '.join(names)}):\n    return f({values})", scope := {"f": function})
-        return scope["rule"]
-
-    _overload(function, names, choose)
-
-
-def _overload(function, names, choose):
-    scope = {"choose": choose}
-    exec(f"def typed({', '.join(names)}):\n    return choose(({', '.join(names)},))", scope)
+    exec(f"def typed({', '.join(names)}):\n    return choose(({', '.join(names)},))", scope := {"choose": choose})
     overload(function, jit_options=OPTIONS)(scope["typed"])
 
 
-for _rules in (ARITHMETIC, REAL):
+for _rules, _numbers in ((ARITHMETIC, types.Float | types.Complex), (REAL, types.Float)):
     for _functions, _partials in _rules.items():
         for _function in _functions:
-            _enter(_function, _partials, _rules is ARITHMETIC)
+            _enter(_function, "xy"[: len(_partials)], _partials, _numbers)
 for _function in FLAT:
-    _enter_flat(_function)
+    _enter(_function, "xy" if _function in FLAT[:7] else "x")
 
 
 @overload(operator.pow, jit_options=OPTIONS)
