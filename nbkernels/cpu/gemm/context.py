@@ -36,8 +36,8 @@ TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in
 NEAR_L2 = 4
 # Steps of k for a row of C from which B in place gains more than C by columns costs (bfloat16: 1.1 to 2.3 times).
 CROSSING = 64
-# How a product may be turned: not, as its kernels tell A from B; where C is stored by columns; as a matrix unit's; as
-# those whose narrow C leaves most of a vector empty.
+# How a product may be turned (`by_columns`): not, as its kernels tell A from B; where C is stored by columns; also
+# where a matrix unit reads B in place; also where C is narrow.
 FIXED, ROWWISE, EITHER, NARROW = range(4)
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
