@@ -55,13 +55,15 @@ def _scalars(alpha, beta, dtype: str):
 _known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
 
 
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, way: int = PACKED):
-    """A path's words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, way: int = PACKED, *, fixed=False):
+    """A path's words of a product of checked arrays, x by its id or 0, and what must live while they are read; `fixed`:
+    it is not turned."""
     f = WORDS.array(template(tiles, kind, workers))
     f.own = f.buffer_info()[0]
     f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
     f.reads, f.unit = beta != 0, alpha == 1
     if hasattr(b, "memory"):  # panels.py's
-        f.ready, f.sides = b.memory.ctypes.data, FIXED
+        f.ready, fixed = b.memory.ctypes.data, True
+    f.sides = FIXED if fixed else f.sides
     prepare()(id(out), x, id(a), id(b), f.own, way)
     return f, kept

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...jit.abi.address import copy, pointer, scratch
 from ...jit.abi.record import Record, lasting
-from ...jit.ir.amx import ROWS
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import LINE
 from ..runtime import threads
@@ -56,9 +55,8 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles | None, kind: Kind, workers: 
 
 def packed_ahead(b, tiles: Tiles, kind: Kind) -> np.ndarray:
     """b in panels, for products with these tiles and of this kind."""
-    rows = ROWS + 1  # of a product that does not change sides
-    out, a = np.broadcast_to(np.empty((), kind.out), (rows, b.shape[1])), np.empty((rows, len(b)), kind.a)
-    f, _ = filled(out, 0, a, b, 0, 1, tiles, kind, 1)
+    out, a = np.broadcast_to(np.empty((), kind.out), (1, b.shape[1])), np.empty((1, len(b)), kind.a)
+    f, _ = filled(out, 0, a, b, 0, 1, tiles, kind, 1, fixed=True)
     tile = tiles.tile(kind)
     supply(tile, PACKS + packers(f, False)[1])
     words = sum(-(-kb // tile.group) + tile.head for _, kb in runs(len(b), tiles, tile))
