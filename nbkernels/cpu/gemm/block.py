@@ -161,14 +161,14 @@ def _block(tile) -> int:
 def straight(dtype: str, upright: bool) -> tuple[int, int]:
     """(address of the straight-line kernel for products that `even.suits` accepts, 0). `upright`: whether A is stored
     by columns; else it is stored by rows."""
-    tile, lie = small(dtype), int(upright)
+    tile, columns = small(dtype), int(upright)  # a constant number, of which `even` emits one layout alone
 
     def run(f, beta, alpha):
         b, rsb, step = f.b, f.rsb, f.csa if upright else f.rsa
         if f.csb != 1:
             b, rsb = scratch(PANEL), f.n
             turned(tile, 1, f.n, f.k, f.b, 0, f.csb, b)
-        even(tile, lie, 0, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
+        even(tile, columns, 0, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
         return DONE
 
     return compiled(run, KERNEL, f"gemm_even_{'upright' if upright else 'rows'}_{tile}"), 0

@@ -28,8 +28,8 @@ def suits(tile, m, n, k, rsa, csa):
 
 
 def _even(builder, tile, arg, whole, upright, ahead):
-    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
-    left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
+    """Call the LLVM function for one layout of A: contiguous rows that are `step` apart or, if `upright`, such columns.
+    `whole`: nothing is left of m, n and k. `ahead`: the function asks for the next product's lines on the way."""
     name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
     called(builder, tile, name, EVEN, arg, _products, whole, upright, ahead)
 

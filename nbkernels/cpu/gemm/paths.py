@@ -22,8 +22,8 @@ BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
 LITTLE, STORED = 16**3, 8  # those of a product up to which there is no other path; those that an element of C costs
-# Those, of a stack too, up to which threads are not launched, as to wake them takes 50 us; and elements of a C that is
-# written by rows.
+# Those, of a stack too, up to which threads are not launched, as to wake them takes 50 us. A thin product takes the
+# time of its stores, so that each element of C counts as one.
 AWAKE = 48**3
 BRIEF = 60**3  # those of a deep or a quantised product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save

@@ -67,8 +67,8 @@ def _thin(tile) -> int:
 
 @jit(forceinline=True)
 def _plan(tile, f, table):
-    """Cut C into pieces, where it is large; the bytes of B's panels where no stack holds them: then each
-    thread packs some of its columns."""
+    """Cut a C of more than AWAKE elements into pieces; return the bytes of B's panels where no stack holds them: then
+    each thread packs some of its columns."""
     if f.csc != 1 or (f.x != 0 and f.csx != 1):
         return -DECLINED
     f.workers = available(table) if f.m * f.n > AWAKE else 1

@@ -27,9 +27,9 @@ from ..runtime.workspace import KEPT, room
 from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
 
-# What ours costs, in multiply-adds of integers by NumPy's own loop, 0.8 ns each: a product, and a call once more; a
-# row, where the way is by rows; an element of A or B, where it is by panels. One multiply-add of float16 is HALF of
-# them. Of 1800 random products of integers and halves the chosen ways take 1.03 times the better ones (AVX2, 2026-12).
+# Times in multiply-adds of integers by NumPy's loop (0.8 ns): our kernels take PRODUCT for a call and for each product,
+# ROW for each row by rows, READ for each element of A and B by panels; NumPy takes HALF for a multiply-add of float16.
+# The chosen ways take 1.03 times as long as the better ones, of 1800 random products (AVX2, 2026-12).
 PRODUCT, ROW, READ, HALF = 300, 100, 1.5, 9
 ALWAYS = 1 << 30
 FLOOR = PRODUCT + ROW  # below which no way is worth it

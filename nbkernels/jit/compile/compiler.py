@@ -269,7 +269,7 @@ class Part(Kernel):
 
     @staticmethod
     def standin(function, description, environment):
-        """What Numba knows the function by, in place of machine code: an object of its own for each signature."""
+        """The callable by which Numba finds a signature: a new one for each, as helpers have no machine code."""
         return functools.partial(function)
 
 
